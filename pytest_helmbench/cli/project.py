@@ -143,11 +143,14 @@ class Project:
             if root is not None
         ]
         if not roots:
-            from pytest_helmbench.run.library import meant_folder, told_of_meant  # where none is found
+            from pytest_helmbench.run.library import (  # where none is found
+                intended_folder,
+                unreadable_benchmark_text,
+            )
 
-            meant = meant_folder(paths[0]) if given is not None else None
+            meant = intended_folder(paths[0]) if given is not None else None
             if meant is not None:
-                raise CommandError(told_of_meant(str(given), meant, self.settings()))
+                raise CommandError(unreadable_benchmark_text(str(given), meant, self.settings()))
             raise CommandError(
                 f"no benchmark at {given or ', '.join(map(str, paths))}\n"
                 "  hint: a benchmark is a folder with scenarios/P1-B1-S1/…; `helmbench init PATH` makes one; a pack is"

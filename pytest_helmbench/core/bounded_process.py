@@ -22,8 +22,8 @@ def main(paths: Sequence[str]) -> None:
     sys.path.extend(path for path in paths if path not in sys.path)
     answers = os.fdopen(os.dup(1), "wb")
     questions = os.fdopen(os.dup(0), "rb")
-    os.dup2(os.open(os.devnull, os.O_RDWR), 0)  # what a call reads is no question
-    os.dup2(0, 1)  # what it prints is no answer
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)  # a call cannot read questions
+    os.dup2(0, 1)  # and cannot print answers
     for line in questions:
         name, limit_s, *arguments = json.loads(line)
         answers.write(json.dumps(_answer(_function(name), limit_s, arguments)).encode() + b"\n")
@@ -44,7 +44,7 @@ def _answer(
         return {"result": function(*arguments)}
     except HelmbenchError as error:
         return {"raised": str(error)}
-    except Exception as error:  # noqa: BLE001 - what was called is a benchmark's, or a fault of ours: its case is told
+    except Exception as error:  # noqa: BLE001 - of a benchmark's code, or a fault of ours: the case reports it
         return {"raised": f"it raised {type(error).__name__}: {error}"}
     finally:
         _limit(0)

@@ -56,8 +56,8 @@ class ScenarioEntry:
     Args:
         code: Unique in what it belongs to: `S1`, or the id of a row.
         full_code: Unique in the benchmark: `P1-B2-S1`, or the id of a row.
-        about: What `scenarios.evaluation` keeps: anything that JSON holds, dataclasses too. Of a benchmark without
-            behaviours it has `groups`: what the scenario shares with others.
+        about: What `scenarios.evaluation` keeps: anything that JSON holds, dataclasses too. A benchmark without
+            behaviours has `groups` there: what the scenario shares with others.
         behaviour: `P1-B2`; empty where it belongs to no behaviour.
     """
 

@@ -8,6 +8,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.outcome import RecordedReply, Reply
 from pytest_helmbench.core.problem import HelmbenchError
@@ -24,7 +25,7 @@ from pytest_helmbench.gateway.attempt import (
 from pytest_helmbench.gateway.backend import Backend, RecordedUse
 from pytest_helmbench.gateway.call import Call, CallWatch, CaseClock
 from pytest_helmbench.gateway.faults import Fault, FaultKind, is_unanswered
-from pytest_helmbench.gateway.http_answers import Client, RawAnswer, TransportError
+from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
 from pytest_helmbench.gateway.local_answers import local_answer
 from pytest_helmbench.gateway.permits import (
     AttemptResult,
@@ -39,12 +40,15 @@ from pytest_helmbench.gateway.permits import (
 from pytest_helmbench.gateway.providers.endpoints import other_route
 from pytest_helmbench.gateway.replies import failed_generation, parse_reply
 from pytest_helmbench.gateway.requests import (
+    accepted_bound_name,
     estimated_tokens,
     most_tokens,
-    other_bound,
     with_bound,
 )
 from pytest_helmbench.gateway.retries import BOUND_RENAMED, CallFailedError, Retries, RetryPolicy
+
+if TYPE_CHECKING:
+    from pytest_helmbench.gateway.client import ChatClient
 
 NOT_ON_RECORD = "not_on_record"
 """Reason of a replay that finds no reply."""
@@ -82,7 +86,7 @@ class Gateway:
     def __init__(
         self,
         backend: Backend,
-        client: Client | None,
+        client: ChatClient | None,
         retry_policy: RetryPolicy,
         name: str = "",
         recorded: RecordedUse = RecordedUse.NEVER,
@@ -282,7 +286,7 @@ class Gateway:
         if not (self._recorded is RecordedUse.ONLY or call.accepts(reply)):
             return None
         if call.forwarded is not None:
-            call.forwarded.arrived(recorded.body, reply)
+            call.forwarded.receive(recorded.body, reply)
         trace = Attempt(request, 0)
         answer = RawAnswer(200, {}, recorded.body, 0.0)
         record = trace.record(answer=answer, reply=replace(reply, usage=free))
@@ -338,7 +342,7 @@ class Gateway:
         if isinstance(parsed, Fault):
             answers = permit.answered or permit.model in self._answering
             fault = retries.forgive_once(parsed) if answers else parsed
-            if permit.bound is None and (other := other_bound(fault, request.body)) is not None:
+            if permit.bound is None and (other := accepted_bound_name(fault, request.body)) is not None:
                 fault = replace(fault, kind=FaultKind.TRANSIENT, reason=BOUND_RENAMED, parameter=other)
             return self._settle_fault(trace, permit, fault, answer)
         self._answering.add(permit.model)
@@ -373,7 +377,7 @@ class Gateway:
         record = trace.record(answer=answer, reply=reply, reserved_usd=permit.reserved_usd)
         self._backend.settle(permit, used, record)
         if call.forwarded is not None:
-            call.forwarded.arrived(answer.body, reply)
+            call.forwarded.receive(answer.body, reply)
         _log.info(
             "%s: %s call: %s answered after %.0f ms, %s + %s tokens, %s USD",
             call.origin.code,

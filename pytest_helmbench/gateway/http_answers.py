@@ -254,4 +254,6 @@ def _begins(part: JsonObject, before: Sequence[JsonObject]) -> bool:
     if not str(_function(before[-1]).get("arguments")).rstrip().endswith("}"):
         return False
     arguments = _function(_whole(before)).get("arguments")
-    return isinstance(arguments, dict) or (isinstance(arguments, str) and isinstance(decoded_json(arguments), dict))
+    return isinstance(arguments, dict) or (
+        isinstance(arguments, str) and isinstance(decoded_json(arguments), dict)
+    )

@@ -19,17 +19,17 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.providers.provider import block
 from pytest_helmbench.gateway.replies import client_body, encode
 
-_OUR_BLOCKS = ("provider", "usage")
-_STREAM = ("stream", "stream_options")
+_MERGED_OBJECTS = ("provider", "usage")
+_STREAM_FIELDS = ("stream", "stream_options")
 TOKEN_BOUNDS = ("max_tokens", "max_completion_tokens")
 """Names of the bound of a completion."""
-_SEVERAL = ("n", "best_of")
+_CHOICE_COUNTS = ("n", "best_of")
 """How many completions are written, unread ones among them."""
 _ASCII_BYTES_PER_TOKEN = 4
 _OTHER_BYTES_PER_TOKEN = 2
-_DATA = re.compile(rb'"data:[^"\\]*"')  # a picture as a rule: fewer tokens than bytes
-_DATA_BYTES_PER_TOKEN = 2
-_NOT_TAKEN = re.compile(
+_DATA_URL = re.compile(rb'"data:[^"\\]*"')  # a picture as a rule: fewer tokens than bytes
+_DATA_URL_BYTES_PER_TOKEN = 2
+_UNSUPPORTED = re.compile(
     r"unsupported|unrecogni[sz]ed|unknown|unexpected|not (?:supported|permitted|allowed)|instead",
     re.IGNORECASE,
 )
@@ -66,11 +66,11 @@ def request_body(
         body["response_format"] = dict(response_format)
     body.update(_options(endpoint, sampling, repetition))
     endpoint.server.complete_request(body, with_schema=response_format is not None)
-    _extend(body, sampling.extra_body or {})
+    _merge_extra_body(body, sampling.extra_body or {})
     return body
 
 
-def passed_body(
+def forwarded_body(
     endpoint: Endpoint, sampling: Sampling, stated: JsonObject, *, repetition: int
 ) -> dict[str, JsonValue]:
     """Return the JSON object to send for a request that is not ours.
@@ -97,19 +97,19 @@ def passed_body(
     body.update(_options(endpoint, sampling, repetition))
     with_schema = block(body, "response_format").get("type", "text") != "text"
     endpoint.server.complete_request(body, with_schema=with_schema)
-    _extend(body, sampling.extra_body or {})
+    _merge_extra_body(body, sampling.extra_body or {})
     if stated.get("stream") is True:
         body["stream"] = True
         body["stream_options"] = {**block(stated, "stream_options"), "include_usage": True}
     return body
 
 
-def _extend(body: dict[str, JsonValue], extra: JsonObject) -> None:
+def _merge_extra_body(body: dict[str, JsonValue], extra: JsonObject) -> None:
     """Let `extra_body` go over everything but what would make a stream of the reply."""
     for name, value in extra.items():
-        ours = body.get(name) if name in _OUR_BLOCKS else None
+        ours = body.get(name) if name in _MERGED_OBJECTS else None
         body[name] = {**ours, **value} if isinstance(ours, dict) and isinstance(value, Mapping) else value
-    for name in _STREAM:
+    for name in _STREAM_FIELDS:
         body.pop(name, None)
 
 
@@ -145,12 +145,12 @@ def completion_bound(body: JsonObject) -> int | None:
 
     The largest of several bounds counts, since it is unknown which one the server takes.
     """
-    bound = max(_wholes(body, TOKEN_BOUNDS), default=None)
-    choices = max(_wholes(body, _SEVERAL), default=1)
+    bound = max(_positive_integers(body, TOKEN_BOUNDS), default=None)
+    choices = max(_positive_integers(body, _CHOICE_COUNTS), default=1)
     return bound * choices if bound else None
 
 
-def _wholes(body: JsonObject, names: Iterable[str]) -> Iterator[int]:
+def _positive_integers(body: JsonObject, names: Iterable[str]) -> Iterator[int]:
     """Yield whole numbers above 0 as servers take them: some read `2.0` and `"2"`, too."""
     for value in (body[name] for name in names if name in body):
         if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -165,20 +165,20 @@ def bound_completion(body: dict[str, JsonValue], endpoint: Endpoint, most_tokens
     """Bound the completion of a request that states no bound; return whether that was done."""
     if most_tokens is None:
         return False
-    stated = max(_wholes(body, TOKEN_BOUNDS), default=None)
+    stated = max(_positive_integers(body, TOKEN_BOUNDS), default=None)
     for name in (*TOKEN_BOUNDS, "max_output_tokens"):
         body.pop(name, None)
     body[endpoint.max_tokens_key] = stated or most_tokens  # a bound that the server does not read is none
     return stated is None
 
 
-def other_bound(fault: Fault, body: JsonObject) -> str | None:
+def accepted_bound_name(fault: Fault, body: JsonObject) -> str | None:
     """Return by which name a server wants the bound of a completion that has refused the one it was sent."""
     if fault.kind is not FaultKind.REJECTED:
         return None
     sent = next((name for name in TOKEN_BOUNDS if name in body), "")
     blamed = sent and (fault.parameter == sent or re.search(rf"\b{sent}\b", fault.message))
-    if not blamed or not _NOT_TAKEN.search(f"{fault.code} {fault.message}"):
+    if not blamed or not _UNSUPPORTED.search(f"{fault.code} {fault.message}"):
         return None
     return next(name for name in TOKEN_BOUNDS if name != sent)
 
@@ -210,8 +210,8 @@ def estimated_tokens(text: bytes) -> int:
 
 def most_tokens(body: bytes) -> int:
     """Return how many tokens a request has at most: no tokenizer makes more than one of a byte."""
-    data = sum(len(found[0]) for found in _DATA.finditer(body))
-    return len(body) - data + data // _DATA_BYTES_PER_TOKEN
+    data = sum(len(found[0]) for found in _DATA_URL.finditer(body))
+    return len(body) - data + data // _DATA_URL_BYTES_PER_TOKEN
 
 
 def with_estimates(usage: Usage, request: bytes, message: JsonValue) -> Usage:
@@ -225,7 +225,7 @@ def with_estimates(usage: Usage, request: bytes, message: JsonValue) -> Usage:
     if usage.cost_usd is not None:
         return usage
     # No prompt has 0 tokens, and no text that was written: who says so has not counted.
-    written = None if usage.completion_tokens else estimated_tokens(_written(message))
+    written = None if usage.completion_tokens else estimated_tokens(_all_text(message))
     prompt = usage.prompt_tokens or estimated_tokens(request)
     completion = usage.completion_tokens or written
     if (prompt, completion) == (usage.prompt_tokens, usage.completion_tokens):
@@ -233,13 +233,13 @@ def with_estimates(usage: Usage, request: bytes, message: JsonValue) -> Usage:
     return replace(usage, prompt_tokens=prompt, completion_tokens=completion, estimated=True)
 
 
-def _written(value: JsonValue) -> bytes:
+def _all_text(value: JsonValue) -> bytes:
     """Return all texts in a value, but for names of fields and roles."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace")
     if isinstance(value, Mapping):
-        return b"".join(_written(part) for name, part in value.items() if name not in ("role", "id", "type"))
-    return b"".join(map(_written, value)) if isinstance(value, list) else b""
+        return b"".join(_all_text(part) for name, part in value.items() if name not in ("role", "id", "type"))
+    return b"".join(map(_all_text, value)) if isinstance(value, list) else b""
 
 
 class ForwardedRequest:
@@ -278,7 +278,7 @@ class ForwardedRequest:
             most_tokens: Bound of the completion where none is stated; None for none.
         """
         if self._sent is None or self._sent[0] is not endpoint or self._sent[1] != most_tokens:
-            body = passed_body(endpoint, sampling, self.stated, repetition=repetition)
+            body = forwarded_body(endpoint, sampling, self.stated, repetition=repetition)
             bounded = bound_completion(body, endpoint, most_tokens)
             self._encoded = encode(body)
             self._sent = (endpoint, most_tokens, body, bounded)
@@ -289,7 +289,7 @@ class ForwardedRequest:
         """Whether the client has had a part of the reply: it cannot be asked for again."""
         return self.live is not None and self.live.begun
 
-    def arrived(self, answer: bytes, reply: Reply) -> None:
+    def receive(self, answer: bytes, reply: Reply) -> None:
         """Take the HTTP body of the reply, which may be one that was on record, and what it says."""
         self.answer = client_body(answer, reply)
         self.stream = answer if is_stream(answer) else None

@@ -32,14 +32,14 @@ from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.judging.json_replies import enclosed_json, read_reply
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule, deciding_judge
 
-_NEEDED = ("fence", "rubric", "prompt", "reply", "options")
-_NEEDED_OF_CONVERSATIONS = ("fence", "rubric", "conversation", "options")
-_SHAPE = "answer_shape"
-_AROUND = " \t\r\n\"'`*.,;:()[]"
+_PLACEHOLDERS = ("fence", "rubric", "prompt", "reply", "options")
+_CONVERSATION_PLACEHOLDERS = ("fence", "rubric", "conversation", "options")
+_ANSWER_SHAPE = "answer_shape"
+_IGNORED_AROUND_OPTIONS = " \t\r\n\"'`*.,;:()[]"
 _PLACEHOLDER = re.compile(r"\{\{ *(\w+) *\}\}")
 _JUSTIFICATION_LIMIT = 1_000
 _MOST_QUOTES = 3
-_ASKED_AGAIN = (
+_REMINDER = (
     "Your answer is read by a program: give the JSON object alone, its choice as the options are written."
 )
 _LONGEST_ANSWER = 300
@@ -82,23 +82,25 @@ def load_template(path: Path | None) -> JudgeTemplate:
         HelmbenchError: The file cannot be read, lacks a needed placeholder or has an unknown one.
     """
     if path is None:
-        whole = _built_in("judge_conversation_template.md", _NEEDED_OF_CONVERSATIONS)
-        return replace(_built_in("judge_template.md", _NEEDED), of_conversations=whole)
+        whole = _built_in_template("judge_conversation_template.md", _CONVERSATION_PLACEHOLDERS)
+        return replace(_built_in_template("judge_template.md", _PLACEHOLDERS), of_conversations=whole)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         hint = "--helmbench-judge-template names a text file in UTF-8"
         raise HelmbenchError(f"{path}: the judge template cannot be read: {error}\n  hint: {hint}") from error
     whole = JudgeTemplate(text, _text_hash(f"{text}\nconversation"))
-    return replace(_template(text, str(path), _NEEDED), of_conversations=whole)
+    return replace(_checked_template(text, str(path), _PLACEHOLDERS), of_conversations=whole)
 
 
-def _built_in(name: str, needed: Sequence[str]) -> JudgeTemplate:
-    return _template(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"), name, needed)
+def _built_in_template(name: str, needed: Sequence[str]) -> JudgeTemplate:
+    return _checked_template(
+        resources.files(__package__).joinpath(name).read_text(encoding="utf-8"), name, needed
+    )
 
 
-def _template(text: str, where: str, needed: Sequence[str]) -> JudgeTemplate:
-    found, known = set(_PLACEHOLDER.findall(text)), (*needed, _SHAPE)
+def _checked_template(text: str, where: str, needed: Sequence[str]) -> JudgeTemplate:
+    found, known = set(_PLACEHOLDER.findall(text)), (*needed, _ANSWER_SHAPE)
     for name in sorted(found - set(known)):
         raise HelmbenchError(
             f"{where}: the judge template has an unknown placeholder {{{{{name}}}}}\n"
@@ -164,7 +166,7 @@ def judge_messages(
     values = {name: f"BEGIN {name} {fence}\n{text}\nEND {name} {fence}" for name, text in data.items()}
     values["fence"] = fence
     values["options"] = ", ".join(json.dumps(option, ensure_ascii=False) for option in criterion.options)
-    values[_SHAPE] = _answer_shape(criterion)
+    values[_ANSWER_SHAPE] = _answer_shape(criterion)
     # One pass: a placeholder that stands in foreign text is text.
     return (Message("user", _PLACEHOLDER.sub(lambda match: values[match[1]], template.text)),)
 
@@ -172,7 +174,7 @@ def judge_messages(
 def with_reminder(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Return the question to a judge whose answer was not on the menu, with one sentence added."""
     *before, last = messages
-    return (*before, replace(last, content=f"{last.content}\n\n{_ASKED_AGAIN}"))
+    return (*before, replace(last, content=f"{last.content}\n\n{_REMINDER}"))
 
 
 def _fence(*texts: str) -> str:
@@ -189,17 +191,17 @@ def _fence(*texts: str) -> str:
 
 
 def unused_mark(mark: str, texts: Sequence[str]) -> str:
-    """Return the mark, hashed again while one of the texts holds it in whatever case."""
+    """Return the mark, hashed again while one of the texts holds it, in upper or lower case."""
     while any(mark in text.lower() for text in texts):
         mark = sha256(mark.encode()).hexdigest()[:16]
     return mark
 
 
 def _side_fields(criterion: Criterion) -> tuple[str, str]:
-    taken = criterion.response_field
+    judgement_field = criterion.response_field
     return (
-        "evidence" if taken != "evidence" else "evidence_quotes",
-        "justification" if taken != "justification" else "justification_text",
+        "evidence" if judgement_field != "evidence" else "evidence_quotes",
+        "justification" if judgement_field != "justification" else "justification_text",
     )
 
 
@@ -315,19 +317,19 @@ def _chosen(criterion: Criterion, answer: JsonObject) -> tuple[str, ...]:
         chosen = [option for item in values if (option := _option(criterion.options, item)) is not None]
         if len(chosen) == len(values):
             return tuple(dict.fromkeys(chosen))
-    came = excerpt(json.dumps(value, ensure_ascii=False), 60) if field in answer else "missing"
+    shown = excerpt(json.dumps(value, ensure_ascii=False), 60) if field in answer else "missing"
     raise OffMenuError(
-        f"{_name(criterion)}: {field!r} is {came}, not on the menu\n"
+        f"{_name(criterion)}: {field!r} is {shown}, not on the menu\n"
         f"  hint: the options are {', '.join(map(repr, criterion.options))}; take another marking model"
     )
 
 
-def _option(options: Sequence[str], said: JsonValue) -> str | None:
+def _option(options: Sequence[str], choice: JsonValue) -> str | None:
     """Return the option that a judge names as written, or the only one in other letters or with marks around it."""
-    if said in options:
-        return str(said)
-    plain = str(said).strip(_AROUND).casefold() if isinstance(said, str | int) else ""
-    alike = [option for option in options if option.strip(_AROUND).casefold() == plain]
+    if choice in options:
+        return str(choice)
+    plain = str(choice).strip(_IGNORED_AROUND_OPTIONS).casefold() if isinstance(choice, str | int) else ""
+    alike = [option for option in options if option.strip(_IGNORED_AROUND_OPTIONS).casefold() == plain]
     return alike[0] if plain and len(alike) == 1 else None
 
 
@@ -338,7 +340,7 @@ def _name(criterion: Criterion) -> str:
 async def evaluate_judged(
     case: Case, reply: Reply, *, template: JudgeTemplate, judges: Sequence[str], ask: AskJudge
 ) -> tuple[Evaluation, ...]:
-    """Have every criterion of a case judged, all at once; one evaluation per criterion, in file order.
+    """Ask the judges about all criteria of a case at once; return one evaluation per criterion, in file order.
 
     Args:
         reply: Of the model under test, in any form.
@@ -356,11 +358,11 @@ async def evaluate_judged(
     text, parse = judged_text(case, reply)
     before, wording = earlier_utterances(case, reply), template.of(case)
 
-    async def judged(criterion: Criterion) -> Evaluation:
+    async def evaluate(criterion: Criterion) -> Evaluation:
         messages = judge_messages(wording, criterion, case, text, before)
         rule_hash = rule.criterion_hash(criterion, wording.hash, deciding_judge(judges))
 
-        async def said(judge: str) -> Evaluation:
+        async def verdict_of(judge: str) -> Evaluation:
             answer = await ask(judge, criterion, messages, False)
             if not is_on_menu(criterion, answer):
                 answer = await ask(judge, criterion, with_reminder(messages), True)
@@ -371,10 +373,10 @@ async def evaluate_judged(
                 raise OffMenuError(f"the judge {judge} is at fault: {why}") from None
             return replace(found, justification=found.justification and REDACTED) if rule.hidden else found
 
-        found = await _all_of(map(said, judges))
-        return replace(found[0], judgements=_side_by_side(judges, found)) if len(found) > 1 else found[0]
+        found = await _all_evaluations(map(verdict_of, judges))
+        return replace(found[0], judgements=_judgements(judges, found)) if len(found) > 1 else found[0]
 
-    return tuple(await _all_of(map(judged, rule.criteria)))
+    return tuple(await _all_evaluations(map(evaluate, rule.criteria)))
 
 
 def judged_text(case: Case, reply: Reply) -> tuple[str, Parse | None]:
@@ -399,7 +401,7 @@ def judged_text(case: Case, reply: Reply) -> tuple[str, Parse | None]:
 
 
 def earlier_utterances(case: Case, reply: Reply) -> tuple[Utterance, ...]:
-    """Return what was said in a conversation before its last reply; empty for a case of one question.
+    """Return the speeches of a conversation before its last reply; none for a case of one question.
 
     Every reply is shown as `judged_text` has it. Only the case's own part of the system message is shown.
     """
@@ -429,8 +431,8 @@ def earlier_utterances(case: Case, reply: Reply) -> tuple[Utterance, ...]:
     return tuple(found)
 
 
-def _side_by_side(judges: Sequence[str], found: Sequence[Evaluation]) -> tuple[Judgement, ...]:
-    """Return what each judge said; the first is of record."""
+def _judgements(judges: Sequence[str], found: Sequence[Evaluation]) -> tuple[Judgement, ...]:
+    """Return the answer of each judge; the first is of record."""
     return tuple(
         Judgement(
             one.criterion, judge, place, one.passed, one.credit, one.observed, one.justification, place == 1
@@ -439,7 +441,7 @@ def _side_by_side(judges: Sequence[str], found: Sequence[Evaluation]) -> tuple[J
     )
 
 
-async def _all_of(parts: Iterable[Awaitable[Evaluation]]) -> list[Evaluation]:
+async def _all_evaluations(parts: Iterable[Awaitable[Evaluation]]) -> list[Evaluation]:
     """Wait for all of them, even when one raises; then raise the first fault."""
     found = []
     for item in await asyncio.gather(*parts, return_exceptions=True):

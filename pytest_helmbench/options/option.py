@@ -187,7 +187,7 @@ def least_score_text(least: float | None) -> str:
 
 
 def _one_path(given: str | tuple[str, ...]) -> Path:
-    """Return the one path that is given; argparse gathers all of them, so that a second one is no secret."""
+    """Return the one path that is given; argparse gathers all of them, so that a second one is seen."""
     if isinstance(given, tuple):
         (given,) = given
     return Path(given)

@@ -18,7 +18,7 @@ _SAY = "give --helmbench-shard=K/N, with K from 1 to N"
 
 
 class ShardError(HelmbenchError):
-    """Which shard this is cannot be told, or it cannot be run so."""
+    """The environment does not say which shard this is, or the session cannot run as a shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ def _slurm(environ: Mapping[str, str]) -> Shard:
     place, rest = divmod(number - first, max(step, 1))
     if count < 2 or rest or (last - first) // max(step, 1) + 1 != count or not 0 <= place < count:
         raise ShardError(
-            f"--helmbench-shard=auto: task {number} of a Slurm array of {count} from {first} to {last}: which share it"
-            " is cannot be told, as when some of an array run again\n"
+            f"--helmbench-shard=auto: task {number} of a Slurm array of {count} from {first} to {last}:"
+            " the share is unknown, as when only some tasks of an array run again\n"
             "  hint: --helmbench-shard=$SLURM_ARRAY_TASK_ID/8 for an array 1-8"
         )
     return Shard(place + 1, count)

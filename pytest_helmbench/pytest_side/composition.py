@@ -32,7 +32,7 @@ from pytest_helmbench.results.gates import Gates, read_gates
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.cost_estimate import check_shard
-from pytest_helmbench.run.library import Library, fetched, meant_folder, told_of_meant
+from pytest_helmbench.run.library import Library, fetched, intended_folder, unreadable_benchmark_text
 from pytest_helmbench.run.plan import Notes
 from pytest_helmbench.run.targets import session_concurrency
 from pytest_helmbench.speed.quick_protocol import QuickProtocol
@@ -76,7 +76,7 @@ def register(config: pytest.Config) -> None:
     _register(config, SessionPlugin(config, settings, library, role, coordinator, notes, live))
     hooks = EndingHooks(config, interruptions, role, coordinator)
     config.pluginmanager.register(hooks, "helmbench-ending")
-    shown = ShownFailures(config, settings.show, coordinator.book.losses)
+    shown = ShownFailures(config, settings.show, coordinator.runs.losses)
     end = SessionEnd(config, role, coordinator, live, shown)
     for plugin, name in ((shown, "failures"), (end, "end"), (LastLine(config, end, shown), "last-words")):
         config.pluginmanager.register(plugin, f"helmbench-{name}")
@@ -198,9 +198,9 @@ def _choose_paths(config: pytest.Config, settings: Settings) -> None:
 def _refuse_unusable_paths(config: pytest.Config, settings: Settings) -> None:
     """Refuse a folder that looks like a benchmark without being one, and that has no other tests."""
     for argument in config.args:
-        folder = meant_folder(config.invocation_params.dir / argument.partition("::")[0])
+        folder = intended_folder(config.invocation_params.dir / argument.partition("::")[0])
         if folder is not None and next(folder.rglob("*.py"), None) is None:
-            raise pytest.UsageError(told_of_meant(argument, folder, settings))
+            raise pytest.UsageError(unreadable_benchmark_text(argument, folder, settings))
 
 
 def _stops_at_failure(config: pytest.Config) -> bool:

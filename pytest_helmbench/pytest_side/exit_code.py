@@ -51,7 +51,7 @@ class Session:
     @property
     def plan(self) -> Plan | None:
         """The selected cases; None where the session ended before it had any."""
-        return self.coordinator.book.plan
+        return self.coordinator.runs.plan
 
     @property
     def has_gate(self) -> bool:
@@ -61,7 +61,7 @@ class Session:
     @property
     def counts(self) -> RunCounts:
         """The counts of all runs."""
-        return RunCounts.sum(self.coordinator.book.tallies.values())
+        return RunCounts.sum(self.coordinator.runs.tallies.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +153,14 @@ def _headline(session: Session, causes: list[Cause]) -> Headline | None:
     )
     if gated is not None:
         return headline(gated, state)
-    report = _judged(coordinator, {}) if coordinator.book.tallies else GateReport(())
+    report = _judged(coordinator, {}) if coordinator.runs.tallies else GateReport(())
     scored = GateReport(tuple(run for run in report.runs if run.score is not None))
     return headline(scored, state, asked=False) if scored.runs or state.reasons else None
 
 
 def _judged(coordinator: Coordinator, comparisons: Mapping[str, RunComparison]) -> GateReport:
     """Return how the runs of a session stand to its gates."""
-    scored = coordinator.book.scored
+    scored = coordinator.runs.scored
     cases = {
         name: JudgedCases.of(scored[run_id].facts)
         for run_id, name in run_names(coordinator).items()
@@ -198,7 +198,7 @@ def _budget_exceeded(session: Session) -> Cause | None:
 
 
 def _rows_lost(session: Session) -> Cause | None:
-    store = session.coordinator.book.store
+    store = session.coordinator.runs.store
     if store is None or store.fault is None:
         return None
     lost = f": {count_text(store.dropped, 'row is', 'rows are')} lost" if store.dropped else ""
@@ -206,7 +206,7 @@ def _rows_lost(session: Session) -> Cause | None:
 
 
 def _database_taken(session: Session) -> Cause | None:
-    store = session.coordinator.book.store
+    store = session.coordinator.runs.store
     if store is None or store.displaced is None:
         return None
     return Cause("the session was stopped: its database could not be written any more")
@@ -231,16 +231,16 @@ def _nothing_judged(session: Session) -> Cause | None:
 
 def _unjudged_models(session: Session) -> list[str]:
     """Return the planned models of which no case was judged."""
-    book = session.coordinator.book
-    if book.plan is None:
+    runs = session.coordinator.runs
+    if runs.plan is None:
         return []
-    ids = book.run_ids
+    ids = runs.run_ids
     judged = {
         run.model
-        for run in book.plan.runs
-        if (run_id := ids.get(run.key)) is not None and book.tallies[run_id].judged
+        for run in runs.plan.runs
+        if (run_id := ids.get(run.key)) is not None and runs.tallies[run_id].judged
     }
-    asked = (run.model for run in book.plan.runs if run.tests or book.plan.shard is None)
+    asked = (run.model for run in runs.plan.runs if run.tests or runs.plan.shard is None)
     return list(dict.fromkeys(model for model in asked if model not in judged))
 
 

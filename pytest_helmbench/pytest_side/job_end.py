@@ -83,7 +83,7 @@ class JobEnd:
         coordinator, top = self._coordinator, self._end.headline
         self._is_green = session.exitstatus == pytest.ExitCode.OK
         place = self._place()
-        if place is None or not (coordinator.book.tallies or top is not None):
+        if place is None or not (coordinator.runs.tallies or top is not None):
             return
         try:
             text = job_summary(top, session_reports(coordinator))
@@ -115,7 +115,7 @@ class JobEnd:
         yield from self._broken
         is_data = coordinator.gates.asked and gated is not None and gated.holds
         if not is_data and not self._config.pluginmanager.has_plugin(_SAME_WORK):
-            yield from self._worst.worst(coordinator.book.losses)
+            yield from self._worst.worst(coordinator.runs.losses)
 
     def _place(self) -> Path | None:
         wanted = self._coordinator.settings.summary

@@ -167,7 +167,7 @@ class SessionEnd:
         if coordinator is None:
             return
         usual = self._config.rootpath / "helmbench.db"
-        listing = failed_listing([*coordinator.book.tallies], coordinator.book.db, usual)
+        listing = failed_listing([*coordinator.runs.tallies], coordinator.runs.db, usual)
         failures = [*self._shown.one_liners, *self._shown.lines(listing)]
         verbose = self._config.get_verbosity() > 0
         start = self._config.invocation_params.dir

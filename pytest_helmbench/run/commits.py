@@ -40,13 +40,13 @@ class Commits:
         self._most_waiting = most_waiting
         self._on_fault = on_fault
         self._clock = clock
-        # What stands in the store's queue up to a number, in order.
+        # Numbers of entries in the store's queue, in order.
         self._replies: deque[int] = deque()
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._senders: list[asyncio.Future[None]] = []
         self._last_commit = clock()
         self._said = False
-        self._told = False
+        self._reported = False
         self._ends_at: float | None = None
         store.listen(lambda: loop.soon(self._settled))
 
@@ -63,7 +63,7 @@ class Commits:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append((number, waiter))
             await waiter
-            # Of the store, not of what was told: a record that a fault has dropped may be newer than its news.
+            # The store's own state: a record that a fault has dropped may be newer than the wake-up.
             fault = self._store.fault
         if fault is not None:
             raise _error_of(fault)
@@ -92,10 +92,10 @@ class Commits:
     def slow_sentence(self) -> str | None:
         """Return, once per standstill, what is said when nothing has come to the disk for 10 s. From any thread.
 
-        At the end of a session, when 2 s were not enough for what is left. Who waits for a writer that has broken down
-        is told by the way.
+        At the end of a session, when 2 s were not enough for what is left. It also wakes calls that wait for a writer
+        that has broken down.
         """
-        if self._store.fault is not None and (self._waiters or not self._told):
+        if self._store.fault is not None and (self._waiters or not self._reported):
             self._loop.soon(self._settled)
         if self._ends_at is not None:
             return self._last_sentence(self._ends_at)
@@ -136,8 +136,8 @@ class Commits:
         if fault is not None:
             self._replies.clear()
         ends = fault or self._store.displaced
-        if ends is not None and not self._told:
-            self._told = True
+        if ends is not None and not self._reported:
+            self._reported = True
             self._on_fault(_error_of(ends))
         self._last_commit = self._clock()
         while self._replies and self._replies[0] <= settled:

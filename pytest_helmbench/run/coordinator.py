@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.core.outcome import AttemptRecord, RecordedReply, ResultRecord, Verdict
+from pytest_helmbench.core.outcome import (
+    AttemptRecord,
+    CaseKey,
+    RecordedCase,
+    RecordedReply,
+    ResultRecord,
+    Verdict,
+)
 from pytest_helmbench.engine.case_engine import Resumed
 from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, ReplyCache, ReplyQuery
 from pytest_helmbench.gateway.limiter import Limiter
@@ -38,13 +45,13 @@ from pytest_helmbench.store.write.writer import Store
 if TYPE_CHECKING:
     from pytest_helmbench.results.baselines import BaselineAsked, Baselines
     from pytest_helmbench.results.comparing import RunComparison
-    from pytest_helmbench.store.read.reply_rows import CaseKey, RecordedCase
 
 
 NOTHING_UNFINISHED = "nothing was unfinished: this was a fresh run"
 
 _NAMED = 20
 _GONE_SHOWN = 10
+_UNREACHABLE = "unreachable: "
 
 
 class Coordinator:
@@ -54,14 +61,14 @@ class Coordinator:
         settings: Of the session.
         library: Its benchmarks.
         gates: What its scores must reach.
-        notes: What the summary says.
+        notes: Of the summary.
     """
 
     def __init__(self, settings: Settings, library: Library, gates: Gates, notes: Notes) -> None:
         self.settings = settings
         self.library = library
         self.gates = gates
-        self.book = SessionRuns(settings, library.hidden)
+        self.runs = SessionRuns(settings, library.hidden)
         self.baselines = None if gates.baseline is None else self._baselines(gates.baseline)
         self.comparisons: Mapping[int, RunComparison] = {}
         self.changed: dict[str, None] = {}
@@ -86,14 +93,14 @@ class Coordinator:
             ResumeError: The session cannot go on as it was started now.
             HelmbenchError: A baseline cannot be read.
         """
-        self.book.know(plan, self.library.loaded)
+        self.runs.know(plan, self.library.loaded)
         if self.settings.resume and not plan.dry:
-            self.book.prepare(plan, self.library.loaded)
+            self.runs.prepare(plan, self.library.loaded)
         elif self.settings.resume and not self.settings.dry_run:
             # No key is set; that the unfinished session was another one says more.
-            self.book.find_resumption(plan, self.settings.resume.run)
+            self.runs.find_resumption(plan, self.settings.resume.run)
         if self.baselines is not None:
-            self.baselines.find([(run.key, self.book.benchmark_of(run), run.model) for run in plan.runs])
+            self.baselines.find([(run.key, self.runs.benchmark_of(run), run.model) for run in plan.runs])
 
     def open(
         self,
@@ -105,27 +112,27 @@ class Coordinator:
 
         Args:
             plan: What will be asked.
-            on_result: Told of every outcome that was put on record.
-            on_model_stopped: Told of a model that does not work, and why, in a sentence.
+            on_result: Takes every outcome that was recorded.
+            on_model_stopped: Takes the id of a model that does not work, and why, in a sentence.
 
         Raises:
             StoreError: The database cannot be used.
             ResumeError: The session cannot go on as it was started now.
         """
         is_new = not self.settings.db.exists()
-        self.book.open(plan, self.library.loaded)
-        if is_new and self.book.store is not None and _would_be_tracked(self.book.db):
-            escaped = re.sub(r"^[#!]|[][*?\\]", r"\\\g<0>", self.book.db.name)  # as gitignore(5) has it
-            self.remarks.append(f"git would track {self.book.db.name}: add the line {escaped}* to .gitignore")
+        self.runs.open(plan, self.library.loaded)
+        if is_new and self.runs.store is not None and _would_be_tracked(self.runs.db):
+            escaped = re.sub(r"^[#!]|[][*?\\]", r"\\\g<0>", self.runs.db.name)  # as gitignore(5) has it
+            self.remarks.append(f"git would track {self.runs.db.name}: add the line {escaped}* to .gitignore")
         limiter = self.limiter = self._limiter(plan, on_model_stopped)
-        if self.book.store is not None and self.book.resumption is None:
-            self.library.note_starts(self.book.store, self.book.run_ids)
+        if self.runs.store is not None and self.runs.resumption is None:
+            self.library.note_starts(self.runs.store, self.runs.run_ids)
 
         def not_stored(error: NotStoredError) -> None:
             if limiter.closed is None:
                 limiter.close(error)
 
-        store = self.book.store
+        store = self.runs.store
         commits = self.commits = (
             None
             if store is None
@@ -133,11 +140,11 @@ class Coordinator:
         )
 
         def record_result(record: ResultRecord) -> None:
-            self.book.record_result(record)
+            self.runs.record_result(record)
             on_result(record)
 
         def record_attempt(record: AttemptRecord) -> None:
-            self.book.record_attempt(record)
+            self.runs.record_attempt(record)
             self.unreached.add(record)
             if commits is not None and record.reply_key is not None:
                 commits.add_reply()
@@ -154,12 +161,12 @@ class Coordinator:
     @property
     def judged(self) -> Mapping[CaseKey, RecordedCase]:
         """The cases that a resumed session has judged."""
-        return self.book.resumption.judged if self.book.resumption is not None else {}
+        return self.runs.resumption.judged if self.runs.resumption is not None else {}
 
     @property
     def may_judge_for_nothing(self) -> bool:
         """Whether replies on record may replace calls: any reply, or those that a session that goes on has left."""
-        resumption = self.book.resumption
+        resumption = self.runs.resumption
         if self.settings.cache_mode.reads or resumption is None:
             return self.settings.cache_mode.reads
         return has_unjudged_replies(self.settings.db, resumption.session_id)
@@ -167,12 +174,12 @@ class Coordinator:
     def budget_usd(self, plan: Plan) -> float | None:
         """Return what this session may spend, a shard its share; None without a budget."""
         most = self.settings.max_cost_usd
-        return None if most is None else budget_of(plan, self.book.targets, most)
+        return None if most is None else budget_of(plan, self.runs.targets, most)
 
     @property
     def spent_before_usd(self) -> float:
-        """What earlier parts of a session that goes on have spent of its budget, calls included that never returned."""
-        resumption = self.book.resumption
+        """The USD that earlier parts of a resumed session have spent, with calls that never returned."""
+        resumption = self.runs.resumption
         if resumption is None or self.settings.max_cost_usd is None:
             return 0.0
         calls, usd = calls_left_out(self.settings.db, resumption.session_id)
@@ -185,17 +192,17 @@ class Coordinator:
 
     def resumed(self) -> Resumed:
         """Return what cases must know of the runs that they belong to."""
-        return Resumed(self.book.run_ids, self.judged, self.add_changed)
+        return Resumed(self.runs.run_ids, self.judged, self.add_changed)
 
     def use_own_replies(self, backend: LocalBackend) -> None:
         """Let replies that a dead worker has brought in replace calls: they are paid. Waits for the disk."""
-        if self.book.store is None:
+        if self.runs.store is None:
             return
-        self.book.store.flush()
+        self.runs.store.flush()
         if self._recorded_replies is None:
-            self._recorded_replies = RecordedReplies(self.book.store, self.settings.cache_mode, (), self.note)
+            self._recorded_replies = RecordedReplies(self.runs.store, self.settings.cache_mode, (), self.note)
             backend.use_replies(ReplyCache(self._recorded_replies, shares=False))
-        self._recorded_replies.trust(self.book.tallies)
+        self._recorded_replies.trust(self.runs.tallies)
 
     def note_dry_resume(self) -> None:
         """Say that a dry run goes on with nothing."""
@@ -207,18 +214,18 @@ class Coordinator:
         self.changed[name] = None
 
     def note(self, sentence: str) -> None:
-        """Have a sentence in the summary, once."""
+        """Say a sentence in the summary, once."""
         self._notes.say(sentence)
 
     @property
     def notes(self) -> list[str]:
-        """What the summary says, sentence by sentence."""
+        """The sentences of the summary."""
         return self._notes.sentences
 
     def hurry(self) -> None:
         """Wait no longer than a moment for the disk. From any thread."""
-        if self.book.store is not None:
-            self.book.store.hurry()
+        if self.runs.store is not None:
+            self.runs.store.hurry()
 
     def close(self, *, interrupted: bool, tick: Callable[[], object] = lambda: None) -> None:
         """Close runs, database and loop.
@@ -235,16 +242,16 @@ class Coordinator:
                 self.note(changed_text(tuple(self.changed)))
             if self._recorded_replies is not None:
                 self._recorded_replies.close()
-            store = self.book.store
+            store = self.runs.store
             try:
                 if not interrupted and store is not None and store.fault is None:
                     store.flush(tick)
-                    self.library.store_totals(store, self.book.run_ids)
+                    self.library.store_totals(store, self.runs.run_ids)
             except StoreError as error:
                 self.note(str(error))
             finally:
-                self.book.close(interrupted=interrupted, tick=tick)
-            if none := sum(tally.no_cases for tally in self.book.tallies.values()):
+                self.runs.close(interrupted=interrupted, tick=tick)
+            if none := sum(tally.no_cases for tally in self.runs.tallies.values()):
                 self.remarks.append(f"tests that asked no model, so they are not cases: {none}")
             if interrupted or self.overdrawn is not None or self._has_unjudged:
                 self._note_what_is_left(interrupted=interrupted)
@@ -255,7 +262,7 @@ class Coordinator:
     def _note_what_is_gone(self) -> None:
         """Say which benchmarks have lost cases."""
         try:
-            for name, found in self.book.shrunk():
+            for name, found in self.runs.shrunk():
                 rest = len(found.gone) - _GONE_SHOWN
                 more = f" and {rest} more (`helmbench show last --gone` lists all)" if rest > 0 else ""
                 self.note(
@@ -269,16 +276,16 @@ class Coordinator:
     def _has_unjudged(self) -> bool:
         """Whether cases have no verdict that the same command can bring: errors, a stopped model, a spent budget."""
         spent = self.limiter is not None and self.limiter.refused_for_budget
-        errors = any(tally.verdicts[Verdict.ERROR] for tally in self.book.tallies.values())
+        errors = any(tally.verdicts[Verdict.ERROR] for tally in self.runs.tallies.values())
         return bool(self.stopped_models or spent or errors)
 
     def _note_what_is_left(self, *, interrupted: bool) -> None:
         """Say how a session goes on that has left cases without a verdict."""
-        book = self.book
-        planned = sum(run.tests for run in book.plan.runs if run.usable) if book.plan is not None else 0
-        planned -= sum(tally.no_cases for tally in book.tallies.values())
-        left = planned - sum(tally.judged for tally in book.tallies.values())
-        if book.tallies and left > 0 and book.store is not None and book.store.displaced is None:
+        runs = self.runs
+        planned = sum(run.tests for run in runs.plan.runs if run.usable) if runs.plan is not None else 0
+        planned -= sum(tally.no_cases for tally in runs.tallies.values())
+        left = planned - sum(tally.judged for tally in runs.tallies.values())
+        if runs.tallies and left > 0 and runs.store is not None and runs.store.displaced is None:
             again = f"the same command with --helmbench-resume asks the {left} again"
             if self.settings.cache_mode is CacheMode.ONLY and not interrupted:
                 again = "without --helmbench-cache=only the model is asked for what is not stored"
@@ -295,15 +302,15 @@ class Coordinator:
         if self.baselines is not None:
             from pytest_helmbench.results.baselines import keep_baselines
 
-            book = self.book
+            runs = self.runs
             closed = [
-                (run_id, key, book.scored[run_id].facts)
-                for key, run_id in book.run_ids.items()
-                if run_id in book.scored
+                (run_id, key, runs.scored[run_id].facts)
+                for key, run_id in runs.run_ids.items()
+                if run_id in runs.scored
             ]
-            self.comparisons = self.baselines.compare(book.db, closed)
-            if book.store is not None and book.store.fault is None:
-                keep_baselines(book.db, self.comparisons)
+            self.comparisons = self.baselines.compare(runs.db, closed)
+            if runs.store is not None and runs.store.fault is None:
+                keep_baselines(runs.db, self.comparisons)
         return self.comparisons
 
     def _limiter(self, plan: Plan, on_model_stopped: Callable[[str, str], None]) -> Limiter:
@@ -322,14 +329,14 @@ class Coordinator:
             on_model_stopped(model, sentence)
 
         limiter = Limiter(limits, time.monotonic, model_stopped, self._set_overdrawn)
-        limiter.add_models(model_limits(self.book.targets.values(), settings).values())
+        limiter.add_models(model_limits(self.runs.targets.values(), settings).values())
         for loaded in self.library.loaded:
             limiter.add_models(loaded.item_limits)
         return limiter
 
     def _reply_cache(self) -> ReplyCache | None:
         settings = self.settings
-        resumption = self.book.resumption
+        resumption = self.runs.resumption
         runs = sorted(resumption.runs.values()) if resumption is not None else []
         if resumption is not None:
             judged = len(resumption.judged)
@@ -337,9 +344,9 @@ class Coordinator:
             self.remarks.append(f"went on with run {', '.join(map(str, runs))}: {on_record}")
         elif settings.resume:
             self.remarks.append(NOTHING_UNFINISHED)
-        if not settings.may_use_recorded or self.book.store is None:
+        if not settings.may_use_recorded or self.runs.store is None:
             return None
-        self._recorded_replies = RecordedReplies(self.book.store, settings.cache_mode, runs, self.note)
+        self._recorded_replies = RecordedReplies(self.runs.store, settings.cache_mode, runs, self.note)
         return ReplyCache(self._recorded_replies, shares=settings.cache_mode is CacheMode.REUSE)
 
     def _set_overdrawn(self, sentence: str) -> None:
@@ -404,9 +411,6 @@ class RecordedReplies:
         self._recorded.close()
 
 
-_UNREACHABLE = "unreachable: "
-
-
 class UnreachedModels:
     """Filled on the loop, read from any thread."""
 
@@ -415,7 +419,7 @@ class UnreachedModels:
         self._sentences: dict[str, str] = {}
 
     def add(self, record: AttemptRecord) -> None:
-        """Take note of what came of an attempt."""
+        """Take note of the result of an attempt."""
         model, error = record.asked, record.error
         if model is None or model in self._answered:
             return
@@ -447,13 +451,13 @@ def whole_runs(coordinator: Coordinator) -> Mapping[int, RunCounts] | None:
     Args:
         coordinator: Of the session, closed.
     """
-    book = coordinator.book
-    if book.resumption is None:
+    runs = coordinator.runs
+    if runs.resumption is None:
         return None
     found = {}
     try:
-        for run_id in book.tallies:
-            run = book.db, run_id
+        for run_id in runs.tallies:
+            run = runs.db, run_id
             found[run_id] = recorded_counts(*run, recorded_outcomes(*run), costs(*run))
     except StoreError:
         return None

@@ -29,7 +29,7 @@ History = Mapping[str, CostRange]
 
 @dataclass(frozen=True, slots=True)
 class PriceSpan:
-    """What something may cost, in USD."""
+    """A range of costs, in USD."""
 
     low: float
     expected: float

@@ -36,7 +36,7 @@ _WHICH = "'scenario: P1-B1-S1' (a row of a pack: its id) says whose, 'rubric' gi
 
 @dataclass(frozen=True, slots=True)
 class AnchorVerdict:
-    """What a judge made of an anchor: None where no verdict came; then the message says why."""
+    """A judge's verdict on an anchor: None where no verdict came; then the message says why."""
 
     anchor: str
     expected: bool

@@ -215,7 +215,7 @@ def fetched(word: str) -> str:
     return word
 
 
-def meant_folder(path: Path) -> Path | None:
+def intended_folder(path: Path) -> Path | None:
     """Return the folder at a path, or around a file, that was meant as a benchmark but is none, nor holds any."""
     place = Path(os.path.abspath(path))  # noqa: PTH100 - keeps links
     folder = place.parent if place.is_file() else place
@@ -224,12 +224,12 @@ def meant_folder(path: Path) -> Path | None:
     return None if any(benchmarks_below(folder)) else folder
 
 
-def told_of_meant(name: str, folder: Path, settings: Settings) -> str:
-    """Return what keeps a folder from being the benchmark that it was meant as, line by line.
+def unreadable_benchmark_text(name: str, folder: Path, settings: Settings) -> str:
+    """Return the problems of a folder that was meant as a benchmark, line by line.
 
     Args:
         name: As the user has named it.
-        folder: Of `meant_folder`.
+        folder: Of `intended_folder`.
         settings: Of the session or command.
     """
     library = Library(settings, os.environ, lambda _sentence: None)
@@ -241,5 +241,4 @@ def told_of_meant(name: str, folder: Path, settings: Settings) -> str:
     problems = [problem.text() for problem in found] or [
         f"  hint: `helmbench check {shlex.quote(name)}` says what is wrong"
     ]
-    what = "what stands there was meant as a benchmark, but cannot be read as one"
-    return "\n".join((f"{name}: {what}", *problems))
+    return "\n".join((f"{name}: this was meant as a benchmark, but cannot be read as one", *problems))

@@ -21,7 +21,7 @@ _OF_OWN_FILE = re.compile(r"(?:\d+|last(?:~\d+)?)\Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class MergedGates:
-    """What the shards were given.
+    """The gates that the shards were given.
 
     Args:
         gates: Thresholds.

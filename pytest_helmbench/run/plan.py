@@ -23,7 +23,7 @@ JUDGE_WORDING_CHARACTERS = 1_500  # the built-in template and a short rubric
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """What one run will ask. Plain data: it travels between processes.
+    """The questions of one run. Plain data: it travels between processes.
 
     Args:
         benchmark: Root folder.
@@ -114,7 +114,7 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the session will ask.
+    """The questions of a session.
 
     Args:
         runs: One per benchmark × model, in order of their first item.
@@ -262,5 +262,5 @@ class Notes:
 
     @property
     def sentences(self) -> list[str]:
-        """What was said in this process and not taken to another."""
+        """The sentences of this process that were not forwarded."""
         return list(self._sentences)

@@ -50,11 +50,14 @@ _REASONING_TOKENS = 32_768
 _JUDGE_TOKENS = 1_024  # three quotes, three sentences, a choice
 _REASONING_JUDGE_TOKENS = 8_192
 _LARGEST_OUTPUT = 131_072
+_FLOOR_JUDGE = "baseline/first"
+_SOURCE = "source"
 _REASONING_NAME = re.compile(
     r"(?:^|[/_.-])(?:o[1-9]|r1|qwq|gpt-?oss|gpt-[5-9]|magistral|gemini-(?:2\.5|[3-9])|grok-(?:3-mini|[4-9])"
     r"|claude-(?:opus|sonnet|haiku)-[4-9]|claude-3[.-]7|qwen-?3|glm-(?:4\.[5-9]|[5-9])|kimi-k2|minimax-m[1-9])(?![0-9a-z])"
     r"|think|reason|deep-?research"
 )
+GrantedText = Granted[str] | None
 
 
 def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) -> tuple[Target, ...]:
@@ -83,8 +86,8 @@ def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) 
         Route(entry, _endpoint(entry, settings.base_url, settings.api_key_env, settings, environ))
         for entry in entries
     )
-    held = tuple(_held(judge, settings) for judge in judges)
-    return tuple(Target(root, _held(route, settings), held) for route in routes)
+    judges_within_budget = tuple(_within_budget(judge, settings) for judge in judges)
+    return tuple(Target(root, _within_budget(route, settings), judges_within_budget) for route in routes)
 
 
 def _variant(entry: ModelEntry, variant: ModelEntry) -> ModelEntry:
@@ -100,7 +103,7 @@ def _variant(entry: ModelEntry, variant: ModelEntry) -> ModelEntry:
     return laid_over(entry, named)
 
 
-def _held(route: Route, settings: Settings) -> Route:
+def _within_budget(route: Route, settings: Settings) -> Route:
     """Return a model as a budget takes it: with a bound of its completions, and a price that can be believed."""
     entry, endpoint = route.entry, route.endpoint
     if settings.max_cost_usd is None or isinstance(endpoint, Unusable) or endpoint.server.embedded:
@@ -113,7 +116,7 @@ def _held(route: Route, settings: Settings) -> Route:
 
 
 def _budget_tokens(entry: ModelEntry, endpoint: Endpoint) -> int:
-    """Return the bound of a completion without which a budget cannot be held, where none is stated."""
+    """Return the bound of a completion without which a budget cannot be kept, where none is stated."""
     most = _REASONING_TOKENS if _reasons(entry) else _COMPLETION_TOKENS
     known = context_tokens(endpoint)
     if known is not None:
@@ -122,7 +125,7 @@ def _budget_tokens(entry: ModelEntry, endpoint: Endpoint) -> int:
 
 
 def _largest_output(endpoint: Endpoint) -> int:
-    """Return how many tokens a completion may have that no bound holds, as far as anybody knows."""
+    """Return how many tokens an unbounded completion may have, as far as the price list knows."""
     return min(_LARGEST_OUTPUT, context_tokens(endpoint) or _LARGEST_OUTPUT)
 
 
@@ -216,7 +219,7 @@ def _model_limits(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> 
     most = session_concurrency(settings)
     own = endpoint.own_server
     if settings.concurrency is None and own and entry.max_concurrency is None:
-        # Of a server beside this process: another shard has its own.
+        # Each shard has a server of its own beside it.
         most = min(most, _slots(endpoint, settings) or LOCAL_CONCURRENCY)
     return ModelLimits(
         model=entry.id,
@@ -244,11 +247,6 @@ def _stated_slots(endpoint: Endpoint) -> int | None:
     return stated_slots(endpoint.base_url, partial(get, endpoint))
 
 
-_FLOOR_JUDGE = "baseline/first"
-_SOURCE = "source"
-Word = Granted[str] | None
-
-
 def named_models(root: Path, settings: Settings) -> tuple[tuple[ModelEntry, ...], tuple[ModelEntry, ...]]:
     """Return the models that a benchmark is run on, and its judges, with what the user has said about where they are.
 
@@ -260,22 +258,24 @@ def named_models(root: Path, settings: Settings) -> tuple[tuple[ModelEntry, ...]
         UnreadableBenchmarkError: models.yml is broken, or states addresses or variables that the user has not.
     """
     file = _models_file(root, settings)
-    is_users = file is not None and _is_trusted(file, settings)
+    is_users_own = file is not None and _is_trusted(file, settings)
     stated = (
-        ModelsFile() if file is None else load_models(file, None if is_users else benchmark_root(file.parent))
+        ModelsFile()
+        if file is None
+        else load_models(file, None if is_users_own else benchmark_root(file.parent))
     )
     known = {model.entry.id: model for model in stated.models}
     wanted = [_stated(name, known) for name in settings.models.value or known]
     judges = _judges(stated, wanted, settings)
-    if file is None or is_users:
+    if file is None or is_users_own:
         granted = list(map(_as_stated, (*wanted, *judges)))
     else:
         options = [(one, settings.base_url, settings.api_key_env) for one in wanted]
         tested = [one.entry.model_id for one in wanted]
         options += [(judge, *_judge_options(judge.entry.model_id, tested, settings)) for judge in judges]
-        if problems := tuple(dict.fromkeys(_refused(file, options, settings))):
+        if problems := tuple(dict.fromkeys(_refusals(file, options, settings))):
             raise UnreadableBenchmarkError(problems)
-        granted = [_as_far_as_said(*one, settings) for one in options]
+        granted = [_as_user_allows(*one, settings) for one in options]
     found = tuple(
         replace(entry, version=source_version(entry.model_id)) if entry.version == _SOURCE else entry
         for entry in granted
@@ -298,7 +298,7 @@ def odd_models(file: Path) -> Iterator[Problem]:
             yield Problem(file, None, message, hint)
 
 
-def _judge_options(judge: str, tested: Sequence[str], settings: Settings) -> tuple[Word, Word]:
+def _judge_options(judge: str, tested: Sequence[str], settings: Settings) -> tuple[GrantedText, GrantedText]:
     """Return a judge's server and the variable of its key, as options state them.
 
     The server of the models under test, with its key, is that of a judge without a vendor, or that is one of them.
@@ -352,7 +352,9 @@ def _as_stated(stated: StatedModel) -> ModelEntry:
     )
 
 
-def _as_far_as_said(stated: StatedModel, base_url: Word, key_env: Word, settings: Settings) -> ModelEntry:
+def _as_user_allows(
+    stated: StatedModel, base_url: GrantedText, key_env: GrantedText, settings: Settings
+) -> ModelEntry:
     """Return a model of a benchmark's file with what the user has said about it; the rest has been refused."""
     entry = replace(stated.entry, function=_named_code(stated.entry.model_id, settings))
     if entry.price is not None:
@@ -383,18 +385,18 @@ def source_version(model_id: str) -> str | None:
     return None if digest.digest() == unread else f"{_SOURCE} {digest.hexdigest()[:16]}"
 
 
-def _code(model: str) -> Word:
+def _code(model: str) -> GrantedText:
     return Granted(model) if model.startswith(FUNCTION_PREFIX) else None
 
 
-def _named_code(model: str, settings: Settings) -> Word:
+def _named_code(model: str, settings: Settings) -> GrantedText:
     """Return code that an option names."""
     named = (*settings.models.value, *settings.marking_models.value)
     return _code(model) if model in named else None
 
 
-def _refused(
-    file: Path, options: list[tuple[StatedModel, Word, Word]], settings: Settings
+def _refusals(
+    file: Path, options: list[tuple[StatedModel, GrantedText, GrantedText]], settings: Settings
 ) -> Iterator[Problem]:
     """Yield addresses and names of variables that a benchmark states, and the user has not."""
     allows = (
@@ -415,7 +417,7 @@ def _refused(
                 f" would be a server of your own, as {server!r} says",
                 f"--helmbench-model={stated.entry.model_id} allows it under --helmbench-max-cost; {allows}",
             )
-        if not _is_users(stated, base_url, key_env, settings):
+        if not _is_users_own(stated, base_url, key_env, settings):
             yield Problem(
                 file,
                 stated.line,
@@ -424,7 +426,7 @@ def _refused(
             )
 
 
-def _claims_free(stated: StatedModel, base_url: Word, settings: Settings) -> bool:
+def _claims_free(stated: StatedModel, base_url: GrantedText, settings: Settings) -> bool:
     """Return whether a benchmark's name of a model (`vllm/…`) alone makes what answers at a user's address free."""
     provider = provider_of(stated.entry.model_id)
     named = (*settings.models.value, *settings.marking_models.value)
@@ -433,7 +435,9 @@ def _claims_free(stated: StatedModel, base_url: Word, settings: Settings) -> boo
     return normalise_base_url(base_url.value) != provider.base_url
 
 
-def _is_users(stated: StatedModel, base_url: Word, key_env: Word, settings: Settings) -> bool:
+def _is_users_own(
+    stated: StatedModel, base_url: GrantedText, key_env: GrantedText, settings: Settings
+) -> bool:
     """Return whether the user has said where an entry of a benchmark's file leads: to code, an address, a server."""
     model = stated.entry.model_id
     if model.startswith(FUNCTION_PREFIX):
@@ -449,7 +453,7 @@ def _is_users(stated: StatedModel, base_url: Word, key_env: Word, settings: Sett
     return stated.api_key_env in (None, key_env and key_env.value)
 
 
-def _statement(stated: StatedModel, base_url: Word) -> str:
+def _statement(stated: StatedModel, base_url: GrantedText) -> str:
     model = stated.entry.model_id
     if model.startswith(FUNCTION_PREFIX):
         return f"{model} is code"
@@ -460,6 +464,6 @@ def _statement(stated: StatedModel, base_url: Word) -> str:
     return f"{model} at {_address(stated, base_url)}{key}"
 
 
-def _address(stated: StatedModel, base_url: Word) -> str:
+def _address(stated: StatedModel, base_url: GrantedText) -> str:
     named = stated.base_url or (base_url and base_url.value)
     return normalise_base_url(named or replay_endpoint(stated.entry.model_id).base_url)

@@ -64,9 +64,7 @@ def test_a_folder_that_was_meant_as_a_tree_is_a_usage_error_beside_another(
     result = run_tree(pytester, "benchmark", "meant", url=provider.url)
 
     assert (result.ret, provider.count) == (pytest.ExitCode.USAGE_ERROR, 0)
-    result.stderr.fnmatch_lines(
-        ["ERROR: meant: what stands there was meant as a benchmark*", f"  hint: {hint}"]
-    )
+    result.stderr.fnmatch_lines(["ERROR: meant: this was meant as a benchmark*", f"  hint: {hint}"])
 
 
 @pytest.mark.parametrize("mode", ["-n0", "-n2"])

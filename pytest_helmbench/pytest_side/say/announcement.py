@@ -196,7 +196,7 @@ class Announcer:
                 f"nothing can be resumed: {'; '.join(dict.fromkeys(run.why_not for run in plan.runs))}\n"
                 "  hint: give the command of the unfinished session again, with --helmbench-resume"
             )
-        span = plan_price(coordinator.book.left(plan), coordinator)
+        span = plan_price(coordinator.runs.left(plan), coordinator)
         share = () if plan.shard is None else (self._share_line(plan, plan.shard),)
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
@@ -210,14 +210,14 @@ class Announcer:
         settings = coordinator.settings
         if plan.dry:
             return
-        self._check_routes(coordinator.book.left(plan))
+        self._check_routes(coordinator.runs.left(plan))
         budget_usd = coordinator.budget_usd(plan)
         if budget_usd is not None:
             self._check_budget(plan, budget_usd)
             return
         if plan.shard is not None:
             span = plan_price(replace(plan, runs=plan.whole), coordinator)
-        if span is None or span.expected <= settings.ask_above_usd or coordinator.book.resumption is not None:
+        if span is None or span.expected <= settings.ask_above_usd or coordinator.runs.resumption is not None:
             return  # the user has allowed a resumed session when it began
         raise pytest.UsageError(
             f"this run may cost {span.expected:.2f} USD ({span.low:.2f} to {span.high:.2f}),"
@@ -250,8 +250,8 @@ class Announcer:
     def _check_budget(self, plan: Plan, budget_usd: float) -> None:
         """Refuse a budget that cannot pay one call."""
         coordinator = self._coordinator
-        left = coordinator.book.left(plan)
-        least = None if coordinator.may_judge_for_nothing else least_call(left, coordinator.book.targets)
+        left = coordinator.runs.left(plan)
+        least = None if coordinator.may_judge_for_nothing else least_call(left, coordinator.runs.targets)
         spent_usd = coordinator.spent_before_usd
         if least is None or least.usd + spent_usd <= budget_usd:
             return
@@ -264,7 +264,7 @@ class Announcer:
         )
 
     def _lines(self, plan: Plan, span: PriceSpan | None) -> list[str]:
-        settings, book = self._coordinator.settings, self._coordinator.book
+        settings, runs = self._coordinator.settings, self._coordinator.runs
         if plan.dry:
             why = (
                 "as asked for"
@@ -276,16 +276,16 @@ class Announcer:
         models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
         start, db = self._config.invocation_params.dir, settings.db
         place = str(db.relative_to(start) if db.is_relative_to(start) else db)
-        left = book.left(plan)
+        left = runs.left(plan)
         is_replay = settings.cache_mode is CacheMode.ONLY
         fewer = "where replies are stored" if settings.cache_mode is CacheMode.REUSE else ""
         calls = PlannedCalls(0 if is_replay else left.calls, more=left.open_ended, fewer=fewer)
-        bounds = budget_bounds(plan, book.targets)
+        bounds = budget_bounds(plan, runs.targets)
         places = () if is_replay else [place for run in plan.runs if run.usable for place in run.places]
         targets = [  # a judge that has nothing to judge is not called
             target if run.judge_calls else replace(target, judges=())
             for run in plan.runs
-            if run.usable and (target := book.targets[run.key])
+            if run.usable and (target := runs.targets[run.key])
         ]
         at_a_time = calls_at_a_time(targets, settings)
         line = announcement(models, plan.tests, calls, at_a_time, span, place, bounds)
@@ -301,7 +301,7 @@ class Announcer:
     def _check_routes(self, left: Plan) -> None:
         """Refuse an unusable judge or function that a run needs, before the run is stored."""
         for run in left.runs:
-            target = self._coordinator.book.targets[run.key]
+            target = self._coordinator.runs.targets[run.key]
             judges = target.judges if run.judge_calls or run.may_ask_judge else ()
             for route in (target.model, *judges) if run.usable else ():
                 if isinstance(route.endpoint, Unusable):
@@ -330,7 +330,7 @@ def run_price(run: PlannedRun, coordinator: Coordinator) -> PriceSpan | None:
     """Return the possible cost of a run; None where a price is unknown."""
     loaded = coordinator.library.load(Path(run.benchmark))
     settings = coordinator.settings
-    return price_span(run, coordinator.book.targets[run.key], loaded, settings.repeat, settings.db)
+    return price_span(run, coordinator.runs.targets[run.key], loaded, settings.repeat, settings.db)
 
 
 def plan_price(plan: Plan, coordinator: Coordinator) -> PriceSpan | None:

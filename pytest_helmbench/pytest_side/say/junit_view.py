@@ -85,7 +85,7 @@ class JunitView:
 
 def add_suite_properties(config: pytest.Config, coordinator: Coordinator) -> None:
     """Add the comparisons and the properties of kinds to the suite of a JUnit report, where one is written."""
-    plan = coordinator.book.plan
+    plan = coordinator.runs.plan
     writer = junit_writer(config)
     if plan is None or writer is None:
         return

@@ -109,12 +109,12 @@ class LiveLine:
             self._config.get_terminal_writer().write_raw(room + drawn, flush=True)
 
     def _progress(self, coordinator: Coordinator) -> Progress:
-        plan, limiter = coordinator.book.plan, coordinator.limiter
+        plan, limiter = coordinator.runs.plan, coordinator.limiter
         if plan is not None and not self._knows_price:
             self._knows_price = True
             span = plan_price(plan, coordinator)
             self._expected_usd = None if span is None else span.expected
-        counts = RunCounts.sum(coordinator.book.tallies.values())
+        counts = RunCounts.sum(coordinator.runs.tallies.values())
         return Progress(
             counts,
             plan.tests - counts.no_cases if plan is not None else 0,

@@ -36,17 +36,17 @@ def write_report_files(coordinator: Coordinator, top: Headline | None) -> None:
     Args:
         top: Headline of the session. Where no case ran, the Markdown report has nothing else.
     """
-    settings, book = coordinator.settings, coordinator.book
+    settings, runs = coordinator.settings, coordinator.runs
     wanted = wanted_reports(settings)
     if not wanted:
         return
-    if not book.tallies:
+    if not runs.tallies:
         written = {path: name for path, name in wanted.items() if name == "markdown" and top is not None}
         if names := " and ".join(str(path) for path in wanted if path not in written):
             coordinator.note(f"{names}: not written, since nothing was run")
         wanted = written
     try:
-        places = [(book.db, run_id) for run_id in book.tallies]
+        places = [(runs.db, run_id) for run_id in runs.tallies]
         texts = shown_texts(places, settings.shown_texts if "with-text" in settings.stated else None)
         reports = session_reports(coordinator, with_text=texts.any, all_cases=PAGE in wanted.values())
         coordinator.files.extend(write_reports(wanted, reports, coordinator.note, texts, top))
@@ -62,10 +62,10 @@ def session_reports(
     Raises:
         StoreError: The file cannot be read.
     """
-    book = coordinator.book
+    runs = coordinator.runs
     found = [
-        run_report(book.db, run_id, with_text=with_text, all_cases=all_cases, scored=book.scored.get(run_id))
-        for run_id in book.tallies
+        run_report(runs.db, run_id, with_text=with_text, all_cases=all_cases, scored=runs.scored.get(run_id))
+        for run_id in runs.tallies
     ]
     return ReportedRuns.of(
         report.compared(coordinator.comparisons.get(report.detail.id))

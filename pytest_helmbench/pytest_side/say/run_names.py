@@ -14,17 +14,17 @@ from pytest_helmbench.scoring.run_score import RunScore
 def scores_by_name(coordinator: Coordinator) -> Mapping[str, RunScore | None]:
     """Return the score of every run of a session by its name."""
     return {
-        name: scored.score if (scored := coordinator.book.scored.get(run_id)) is not None else None
+        name: scored.score if (scored := coordinator.runs.scored.get(run_id)) is not None else None
         for run_id, name in run_names(coordinator).items()
     }
 
 
 def run_names(coordinator: Coordinator) -> Mapping[int, str]:
     """Return the names of the runs of a session: the model, and the benchmark where there are several."""
-    plan = coordinator.book.plan
+    plan = coordinator.runs.plan
     if plan is None:
         return {}
-    numbers = coordinator.book.run_ids
+    numbers = coordinator.runs.run_ids
     return {numbers[key]: name for key, name in planned_names(coordinator, plan).items() if key in numbers}
 
 
@@ -39,7 +39,7 @@ def planned_names(coordinator: Coordinator, plan: Plan) -> Mapping[tuple[str, st
 
 def names_of_benchmarks(coordinator: Coordinator, plan: Plan) -> Mapping[str, str]:
     """Return the name of each benchmark by its folder; of the same names, each with its folder in brackets."""
-    names = {run.benchmark: coordinator.book.name_of(run) for run in plan.runs}
+    names = {run.benchmark: coordinator.runs.name_of(run) for run in plan.runs}
     for shown in (lambda benchmark: Path(benchmark).name, lambda benchmark: benchmark):
         often = Counter(names.values())
         names = {

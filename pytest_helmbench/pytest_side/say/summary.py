@@ -60,7 +60,7 @@ _LONGEST_TITLE = 40
 
 def summary_title(coordinator: Coordinator) -> str:
     """Return the title of the summary: benchmark, cases and models."""
-    plan = coordinator.book.plan
+    plan = coordinator.runs.plan
     if plan is None or not plan.runs:
         return "helmbench"
     benchmarks = names_of_benchmarks(coordinator, plan)
@@ -83,8 +83,8 @@ def session_lines(
         found: The headline; None where there is nothing to say.
         verbose: Add the scores of pillars, behaviours and groups.
     """
-    plan = coordinator.book.plan
-    if plan is None or not (plan.dry or coordinator.book.tallies):
+    plan = coordinator.runs.plan
+    if plan is None or not (plan.dry or coordinator.runs.tallies):
         # It ended before anything could be asked.
         return [*_sample_lines(coordinator), *_warning_lines(coordinator, start), *coordinator.notes]
     gated = found is not None and any(run.holds is not None for run in found.runs)
@@ -104,7 +104,7 @@ def session_lines(
 
 
 def _run_lines(plan: Plan, coordinator: Coordinator, found: Headline | None, *, verbose: bool) -> list[str]:
-    tallies = coordinator.book.tallies
+    tallies = coordinator.runs.tallies
     whole = whole_runs(coordinator) or tallies
     rows = {name: whole[run_id] for run_id, name in run_names(coordinator).items()}
     runs = summary_runs(plan, coordinator, whole)
@@ -146,7 +146,7 @@ def _remarks(plan: Plan, coordinator: Coordinator, rows: Mapping[str, RunCounts]
             yield f"{names[run_id]}: {words.line}{said}"
     yield from _unanswered_lines(coordinator)
     yield from _panel_lines(plan, coordinator)
-    store = coordinator.book.store
+    store = coordinator.runs.store
     if store is not None and store.fault is not None:
         lost = f" (rows lost: {store.dropped})" if store.dropped else ""
         yield f"NOT ALL IS STORED: {store.fault}{lost}"
@@ -156,15 +156,15 @@ def _remarks(plan: Plan, coordinator: Coordinator, rows: Mapping[str, RunCounts]
 
 def _closing(coordinator: Coordinator, start: Path) -> str:
     """Return how many cases were judged how fast, and the files with the results."""
-    book = coordinator.book
-    done = sum(counts.judged_now for counts in book.tallies.values())
+    runs = coordinator.runs
+    done = sum(counts.judged_now for counts in runs.tallies.values())
     whole_s = (coordinator.ended or time.perf_counter()) - coordinator.started
-    seconds = max(book.span.seconds or whole_s, 1e-3)
+    seconds = max(runs.span.seconds or whole_s, 1e-3)
     pace = pace_text(done, seconds)
     took = f"{seconds:.1f}" if seconds >= 0.1 else f"{seconds:.3f}"
     judged = f"{done} judged in {took} s{f' ({pace})' if pace else ''}"
     files = [_from(path, start) for path in coordinator.files]
-    return " · ".join((judged, f"{numbers_text(book.tallies)} in {_from(book.db, start)}", *files))
+    return " · ".join((judged, f"{numbers_text(runs.tallies)} in {_from(runs.db, start)}", *files))
 
 
 def _from(path: Path, start: Path) -> str:
@@ -178,16 +178,16 @@ def summary_runs(plan: Plan, coordinator: Coordinator, counts: Mapping[int, RunC
     Args:
         counts: Counts of whole runs, by the number of the run.
     """
-    book = coordinator.book
+    runs = coordinator.runs
     benchmarks, names = names_of_benchmarks(coordinator, plan), planned_names(coordinator, plan)
     is_one_model = len({run.model for run in plan.runs}) == 1 < len(benchmarks)
     constants: dict[str, Fraction | None] = {}
     rows = []
     for run in plan.runs:
-        run_id = book.run_ids.get(run.key)
+        run_id = runs.run_ids.get(run.key)
         if run_id is None:
             continue
-        tally, scored = counts[run_id], book.scored.get(run_id)
+        tally, scored = counts[run_id], runs.scored.get(run_id)
         remarks = [*answer_doubts(run.model_id, tally), *_judge_remarks(run, tally)]
         planned = run.tests - tally.no_cases
         if scored is not None and scored.facts.scope != _SHARD:
@@ -200,7 +200,7 @@ def summary_runs(plan: Plan, coordinator: Coordinator, counts: Mapping[int, RunC
         speed = Speed()
         if not is_embedded(run.model_id):
             with suppress(StoreError):  # another line says so
-                speed = measured_speed(book.db, (run_id,))
+                speed = measured_speed(runs.db, (run_id,))
         name = benchmarks[run.benchmark] if is_one_model else names[run.key]
         constant = constants.get(run.benchmark)
         rows.append(SummaryRun(name, tally, planned, scored, constant, speed, tuple(remarks)))
@@ -219,15 +219,15 @@ def _unanswered_lines(coordinator: Coordinator) -> Iterator[str]:
 
 def kind_words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunWords]]:
     """Yield the sentences of kinds about the runs of a session."""
-    store = coordinator.book.store
-    run_ids = coordinator.book.run_ids
+    store = coordinator.runs.store
+    run_ids = coordinator.runs.run_ids
     for run in plan.runs if store is not None else ():
         run_id = run_ids.get(run.key)
         if run_id is None:
             continue
         kind = coordinator.library.load(Path(run.benchmark)).outline.kind
         try:
-            words = record_of(kind).run(coordinator.book.db, run_id)
+            words = record_of(kind).run(coordinator.runs.db, run_id)
         except StoreError:
             return  # another line says what could not be stored
         if words is not None:
@@ -236,12 +236,12 @@ def kind_words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunW
 
 def _panel_lines(plan: Plan, coordinator: Coordinator) -> Iterator[str]:
     """Yield how far the judges of each run agree, where there are several."""
-    store = coordinator.book.store
+    store = coordinator.runs.store
     if store is None or store.fault is not None or not any(len(run.judges) > 1 for run in plan.runs):
         return
     with suppress(StoreError):  # another line says so
         for run_id, name in run_names(coordinator).items():
-            panel = panel_report(coordinator.book.db, run_id)
+            panel = panel_report(coordinator.runs.db, run_id)
             if panel is not None:
                 yield f"{name}: {panel_sentence(panel)}"
 

@@ -56,7 +56,7 @@ def test_a_scheduler_says_which_shard_this_is(environ: dict[str, str], shard: st
         ({"CI_NODE_INDEX": "x", "CI_NODE_TOTAL": "8"}, "CI_NODE_INDEX is 'x', which is not a number"),
         ({"JOB_COMPLETION_INDEX": "6"}, "(JOB_COMPLETION_INDEX), but HELMBENCH_SHARDS does not say of how many"),
         ({**_SLURM, "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_COUNT": "1"}, "$SLURM_ARRAY_TASK_ID/8"),
-        ({**_SLURM, "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_COUNT": "5"}, "cannot be told"),
+        ({**_SLURM, "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_COUNT": "5"}, "the share is unknown"),
         (
             {"CI_NODE_INDEX": "2", "CI_NODE_TOTAL": "8", "CIRCLE_NODE_INDEX": "0", "CIRCLE_NODE_TOTAL": "4"},
             "says different things: GitLab 2/8, CircleCI 1/4",

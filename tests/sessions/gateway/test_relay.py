@@ -37,7 +37,7 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpo
 from pytest_helmbench.gateway.relay.refusals import BadRequestError, failure_of
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.gateway.relay.server import RelayBounds
-from pytest_helmbench.gateway.requests import passed_body
+from pytest_helmbench.gateway.requests import forwarded_body
 from pytest_helmbench.gateway.retries import CallFailedError, RetryPolicy
 
 _Wanted = str | bytes | Mapping[str, Any]
@@ -394,7 +394,7 @@ _EXTRA = {"extra_body": {"top_a": 1, "stream": True, "provider": {"only": ["b"]}
 def test_what_the_user_has_set_wins_and_the_rest_passes(
     endpoint: Endpoint, sampling: Mapping[str, Any], stated: Mapping[str, Any], sent: Mapping[str, Any]
 ) -> None:
-    found = passed_body(endpoint, Sampling(**sampling), body(**stated), repetition=2)
+    found = forwarded_body(endpoint, Sampling(**sampling), body(**stated), repetition=2)
     assert found == {"model": endpoint.wire_model, "messages": body()["messages"], **sent}
 
 

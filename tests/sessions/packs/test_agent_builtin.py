@@ -57,8 +57,8 @@ def _says(*answers: Answer | str) -> Callable[[Request], Answer | str | None]:
 class Stage:
     """A model that answers by script, and a sandbox."""
 
-    def __init__(self, room: Running, provider: Provider) -> None:
-        self.room = room
+    def __init__(self, running: Running, provider: Provider) -> None:
+        self.running = running
         self.provider = provider
 
     def play(
@@ -78,12 +78,12 @@ class Stage:
                 open_gateway([ModelLimits(model, 8)]) as coordinator,
                 converse(coordinator.gateway, self.provider.url, entry=ModelEntry(model)) as conversation,
             ):
-                async with await self.room.engine.open(BoxSpec()) as box:
+                async with await self.running.engine.open(BoxSpec()) as box:
                     transcript = await run_agent(task, conversation, box, limits, **options)
                     self.answer = box.workspace.get("answer.txt", limit_bytes=1000)
                 return transcript
 
-        return self.room.wait(played())
+        return self.running.wait(played())
 
     def sent(self, number: int = -1) -> list[dict[str, Any]]:
         """Return the messages of a request."""
