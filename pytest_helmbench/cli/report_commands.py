@@ -95,7 +95,7 @@ def report_command(
         numbers = (
             f"run{'s' if len(refs) > 1 else ''} {', '.join(ref.name.removeprefix('run ') for ref in refs)}"
         )
-        text = REPORTS[form](shown, texts=texts, top=_standing(refs, reports, gates))
+        text = REPORTS[form](shown, texts=texts, headline=_standing(refs, reports, gates))
         to.write(text, f"report of {numbers}", texts, is_page=form == PAGE)
     if gates is None:
         return 0

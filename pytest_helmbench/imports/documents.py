@@ -15,9 +15,13 @@ from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 
+_LONGEST_NAME = 200
+_MOST_BYTES = 1 << 30
+_MOST = 10**15
+
 
 class ImportFileError(HelmbenchError):
-    """A file that is no result of a tool that is known here, or a damaged one; the text names it."""
+    """A file that is not a result of a known tool, or is damaged; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +30,12 @@ class ForeignCase:
 
     Args:
         code: What the tool calls it; unique with its repetition.
-        repetition: From 1.
         passed: None where it was not judged.
         reason: Why it was not judged; empty for a verdict.
         rule: What judged it, in the tool's words.
         expected: For people; empty for nothing.
         observed: Likewise.
         groups: What it shares with other cases, by name.
-        usage: Tokens and cost.
         latency_ms: None when unknown.
     """
 
@@ -55,7 +57,6 @@ class ForeignRun:
 
     Args:
         tool: `inspect`, `promptfoo` or `lm-eval`, with its version.
-        benchmark: Name.
         version: Of the benchmark; empty for none.
         model: As the tool names it.
         started_at: ISO 8601 UTC.
@@ -72,9 +73,6 @@ class ForeignRun:
     completed_at: str
     cases: tuple[ForeignCase, ...]
     settings: Mapping[str, JsonValue] = field(default_factory=dict)
-
-
-_LONGEST_NAME = 200
 
 
 def tidied(run: ForeignRun) -> ForeignRun:
@@ -104,10 +102,6 @@ def _apart(name: str, taken: set[str]) -> str:
         found = f"{name}~{number}"
     taken.add(found)
     return found
-
-
-_MOST_BYTES = 1 << 30
-_MOST = 10**15
 
 
 def read_json(path: Path) -> JsonObject:

@@ -26,7 +26,7 @@ def inspect_run(path: Path) -> ForeignRun:
     """Return the run of a log; the first scorer of a sample decides.
 
     Raises:
-        ImportFileError: It is no log, or holds no samples.
+        ImportFileError: It is not a log, or holds no samples.
     """
     check_file(path)
     try:

@@ -32,7 +32,6 @@ def drawn(rows: Sequence[JudgedRow], labels: int, seed: int, *, by_points: bool)
     drawn with a probability of its points, with replacement, so that the share of right labels is that of points.
 
     Args:
-        rows: The judge's verdicts.
         labels: How many are wanted; by points rows are fewer, since some are drawn again.
         seed: The same rows and seed give the same sample.
         by_points: Draw by severity points.
@@ -68,11 +67,7 @@ def question(about: JsonObject, criterion: str, severity: int) -> tuple[str, str
 
 
 def label_file(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return a file to be labelled, as CSV.
-
-    Args:
-        rows: Cells by column, `label` left out, in the order in which they are to be read.
-    """
+    """Return a file to be labelled, as CSV, of rows of cells by column without `label`."""
     stream = io.StringIO()
     columns = (*_COLUMNS, _DRAWS) if any(_DRAWS in row for row in rows) else _COLUMNS
     writer = csv.DictWriter(stream, columns, restval="", lineterminator="\n")
@@ -88,11 +83,7 @@ def label_file(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def read_labels(path: Path, rows: Sequence[JudgedRow]) -> dict[RowKey, Label]:
-    """Return the labels of a CSV file by row.
-
-    Args:
-        path: Of the file.
-        rows: The verdicts that may be labelled.
+    """Return the labels of a CSV file by row; `rows` are the verdicts that may be labelled.
 
     Raises:
         LabelError: It cannot be read, or a row of it is unknown, has no label, or stands twice; all are named.
@@ -107,7 +98,7 @@ def read_labels(path: Path, rows: Sequence[JudgedRow]) -> dict[RowKey, Label]:
         if cells["repetition"] != "1":
             shown += f" (repetition {cells['repetition']})"
         if key is None:
-            problems.append(Problem(path, line, f"{shown} is no verdict of the judge", _RUN))
+            problems.append(Problem(path, line, f"{shown} is not a verdict of the judge", _RUN))
         elif key in found:
             problems.append(Problem(path, line, f"{shown} stands twice", "leave one of the two"))
         elif (label := _LABELS.get(cells["label"].lower())) is None:

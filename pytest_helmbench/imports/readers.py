@@ -215,24 +215,22 @@ def _promptfoo_case(row: JsonObject, code: str, repetition: int) -> ForeignCase:
 def benchlocal_runs(path: Path, document: JsonObject) -> Iterator[ForeignRun]:
     """Yield a run per model of a run of the BenchLocal app; only `pass` passes, as in a run of ours.
 
-    What a model was not asked, and what failed for a fault, has no verdict.
+    Cases that a model was not asked, and those that failed for a fault, have no verdict.
 
     Raises:
         ImportFileError: It holds no result.
     """
     by_model = {model: objects(found) for model, found in entries(document["resultsByModel"]).items()}
-    told = (*objects(document.get("events")), *(one for found in by_model.values() for one in found))
-    codes = dict.fromkeys(text(one.get("scenarioId")) for one in told if one.get("scenarioId"))
+    results = (*objects(document.get("events")), *(one for found in by_model.values() for one in found))
+    codes = dict.fromkeys(text(one.get("scenarioId")) for one in results if one.get("scenarioId"))
     if not any(by_model.values()):
         raise ImportFileError(f"{path}: no results in it\n  hint: name summary.json of a run that has ended")
     ended = path.stat().st_mtime
     for model, found in by_model.items():
         cases: list[ForeignCase] = []
         for code in codes:
-            results = [one for one in found if text(one.get("scenarioId")) == code] or [
-                {"errorType": "not_run"}
-            ]
-            cases += [_benchlocal_case(one, code, count) for count, one in enumerate(results, 1)]
+            own = [one for one in found if text(one.get("scenarioId")) == code] or [{"errorType": "not_run"}]
+            cases += [_benchlocal_case(one, code, count) for count, one in enumerate(own, 1)]
         score = entries(entries(document.get("scores")).get(model))
         yield ForeignRun(
             tool="benchlocal",

@@ -80,13 +80,13 @@ class JobEnd:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Append the summary to that of the job, or write it to a file of its own."""
-        coordinator, top = self._coordinator, self._end.headline
+        coordinator, headline = self._coordinator, self._end.headline
         self._is_green = session.exitstatus == pytest.ExitCode.OK
         place = self._place()
-        if place is None or not (coordinator.runs.tallies or top is not None):
+        if place is None or not (coordinator.runs.tallies or headline is not None):
             return
         try:
-            text = job_summary(top, session_reports(coordinator))
+            text = job_summary(headline, session_reports(coordinator))
             with place.open("a" if coordinator.settings.summary == "auto" else "w", encoding="utf-8") as file:
                 file.write(text)
         except (OSError, StoreError) as error:
@@ -103,15 +103,15 @@ class JobEnd:
 
     def _annotations(self) -> Iterator[Annotation]:
         """Yield the headline, cases that fail newly, broken files, failed cases; nothing of a shard or a green job."""
-        coordinator, top, gated = self._coordinator, self._end.headline, self._end.gated
+        coordinator, headline, gated = self._coordinator, self._end.headline, self._end.gated
         if not in_github_actions() or self._is_green or coordinator.settings.share is not None:
             return
-        if top is not None and top.holds is False:
-            hint = f" Next: {top.hint}" if top.hint else ""
-            yield Annotation(f"gate {top.subject}".rstrip(), top.text + hint)
-        if top is not None and top.newly_failing:
-            cases = flipped_codes(top.newly_failing, len(top.newly_failing))
-            yield Annotation(f"newly failing: {len(top.newly_failing)}", cases)
+        if headline is not None and headline.holds is False:
+            hint = f" Next: {headline.hint}" if headline.hint else ""
+            yield Annotation(f"gate {headline.subject}".rstrip(), headline.text + hint)
+        if headline is not None and headline.newly_failing:
+            cases = flipped_codes(headline.newly_failing, len(headline.newly_failing))
+            yield Annotation(f"newly failing: {len(headline.newly_failing)}", cases)
         yield from self._broken
         is_data = coordinator.gates.asked and gated is not None and gated.holds
         if not is_data and not self._config.pluginmanager.has_plugin(_SAME_WORK):

@@ -32,7 +32,7 @@ EVALUATION_FIELDS = (
     "observed",
     "in_process",
 )
-"""What exports and reports say of each evaluation."""
+"""The fields of an evaluation in exports and reports."""
 
 
 def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[str]:
@@ -170,7 +170,7 @@ def sent_messages(request: bytes) -> list[dict[str, JsonValue]]:
 
 
 def transcript_record(row: ResultRow) -> dict[str, object]:
-    """Return what was said in a case: messages as sent, the reply, of a conversation also its turns."""
+    """Return the transcript of a case: messages as sent, the reply, of a conversation also its turns."""
     found: dict[str, object] = {
         "messages": None if row.request is None else sent_messages(row.request),
         "reply": row.reply,
@@ -257,7 +257,7 @@ def run_cost_text(run: RunSummary) -> str:
 
 
 def evaluation_cells(evaluation: Evaluation) -> dict[str, object]:
-    """Return all that is on record of an evaluation in JSON types."""
+    """Return the record of an evaluation in JSON types."""
     cells = asdict(replace(evaluation, judgements=()))
     del cells["reason"], cells["judgements"]  # both stand with the result
     return cells

@@ -70,11 +70,7 @@ def missing_parts(found: RunComparison) -> Iterator[str]:
 
 
 def comparison_lines(found: RunComparison, name: str) -> list[str]:
-    """Return the sentences of a comparison, one line each.
-
-    Args:
-        name: Name of the run (its model).
-    """
+    """Return the sentences of a comparison of the run `name`, one line each."""
     baseline = baseline_name(found)
     head = f"compare {name} with {baseline}"
     gone = [f"{head}: {_gone(found)}"] if found.gone else []

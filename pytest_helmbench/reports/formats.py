@@ -38,7 +38,7 @@ _FORMS: Mapping[str, Literal["eval", "json"]] = {".eval": "eval", ".json": "json
 class Report(Protocol):
     """Writes runs with their numbers."""
 
-    def __call__(self, found: ReportedRuns, /, *, texts: ShownTexts, top: Headline | None) -> str: ...
+    def __call__(self, found: ReportedRuns, /, *, texts: ShownTexts, headline: Headline | None) -> str: ...
 
 
 def _html(found: ReportedRuns, /, texts: ShownTexts, **_: object) -> str:
@@ -94,7 +94,7 @@ PAGE = "html"
 """The one that is for a browser and needs every case."""
 
 REPORTS: Mapping[str, Report] = {
-    "markdown": lambda found, /, texts, top: markdown_report(found, top, with_text=texts.any),
+    "markdown": lambda found, /, texts, headline: markdown_report(found, headline, with_text=texts.any),
     "json": lambda found, /, texts, **_: json_report(found, with_text=texts.any),
     PAGE: _html,
 }
@@ -123,13 +123,13 @@ def write_reports(
     found: ReportedRuns,
     note: Callable[[str], None],
     texts: ShownTexts,
-    top: Headline | None,
+    headline: Headline | None,
 ) -> list[Path]:
     """Write the reports of a session, and return their files."""
     written = []
     for path, name in wanted.items():
         try:
-            text = REPORTS[name](found, texts=texts, top=top)
+            text = REPORTS[name](found, texts=texts, headline=headline)
             write_atomically(path, text)
         except OSError as error:
             note(f"{path}: the report cannot be written: {error.strerror}")

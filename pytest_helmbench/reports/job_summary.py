@@ -15,13 +15,13 @@ _FAILURES = 5
 _HEAD = ("case", "model", "points lost", "severity", "rule", "reason", "expected", "observed")
 
 
-def job_summary(top: Headline | None, found: ReportedRuns) -> str:
+def job_summary(headline: Headline | None, found: ReportedRuns) -> str:
     """Return headline, comparisons, the worst failures, then everything else behind a click; no prompts or replies.
 
     Returns:
         At most `LONGEST` bytes: tables are cut, and the breakdowns left out where even so there is no room.
     """
-    first = report_head(found, top) + "".join(f"{line}\n" for line in _worst(found.runs))
+    first = report_head(found, headline) + "".join(f"{line}\n" for line in _worst(found.runs))
     room = LONGEST - len(first.encode()) - 200
     tables = run_tables(found, room) if found.runs else ""
     if not tables or len(tables.encode()) > room:

@@ -55,11 +55,7 @@ def json_report(found: ReportedRuns, *, with_text: bool = False) -> str:
 
 
 def score_record(score: RunScore, titles: Mapping[str, str]) -> dict[str, object]:
-    """Return the score of a run with its parts in JSON types.
-
-    Args:
-        titles: Titles of pillars and behaviours, by code.
-    """
+    """Return the score of a run with its parts, and their titles by code, in JSON types."""
 
     def part(found: Score) -> dict[str, object]:
         return {"code": found.code, "title": titles.get(found.code), **_score(found)}

@@ -17,19 +17,19 @@ _ELEMENTS = {"failed": "failure", "error": "error", "skipped": "skipped"}
 _COUNTED = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 
-def junit_report(path: Path, runs: Sequence[tuple[int, str, RunFacts]], top: Headline | None) -> bytes:
+def junit_report(path: Path, runs: Sequence[tuple[int, str, RunFacts]], headline: Headline | None) -> bytes:
     """Return the report of runs: suites side by side, their sums on top.
 
     Args:
         runs: Number, name and plan of each run.
-        top: Headline of the gates, a test case per run; None without gates.
+        headline: Headline of the gates, a test case per run; None without gates.
 
     Raises:
         StoreError: The file cannot be read.
     """
     suites = [_suite(name, [*_cases(path, run_id, facts)]) for run_id, name, facts in runs]
-    if top is not None:
-        suites.append(_suite("helmbench", [_gate_case(run) for run in top.by_run]))
+    if headline is not None:
+        suites.append(_suite("helmbench", [_gate_case(run) for run in headline.by_run]))
     root = ET.Element("testsuites", {"name": "helmbench"})
     for key in ("tests", "failures", "errors", "skipped"):
         root.set(key, str(sum(int(suite.get(key, "0")) for suite in suites)))
@@ -90,11 +90,11 @@ def _case(row: ResultRow) -> ET.Element:
     return case
 
 
-def _gate_case(run: Headline) -> ET.Element:
-    name = _text(f"gate[{run.subject}]" if run.subject else "gate")
+def _gate_case(headline: Headline) -> ET.Element:
+    name = _text(f"gate[{headline.subject}]" if headline.subject else "gate")
     case = ET.Element("testcase", {"classname": "helmbench", "name": name, "time": "0.000"})
-    if not run.holds:
-        ET.SubElement(case, "failure", {"message": _text(run.text)})
+    if not headline.holds:
+        ET.SubElement(case, "failure", {"message": _text(headline.text)})
     return case
 
 

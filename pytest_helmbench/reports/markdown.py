@@ -29,7 +29,7 @@ LONGEST = 65_000
 """Bytes. A comment on GitHub takes 65,536 characters; a step's summary of more than 1 MiB is dropped whole."""
 
 _EVERYTHING = 1_000_000
-# What is left out of a report that would be too long: texts first, then rows of every table.
+# A report that would be too long leaves out texts first, then rows of every table.
 _FEWER_TEXTS = (_EVERYTHING, 60, 20, 8, 3)
 _FEWER_ROWS = (_EVERYTHING, 200, 60, 20, 5, 0)
 _VALUE_LIMIT = 80
@@ -46,24 +46,24 @@ class _Extent:
     texts: int
 
 
-def markdown_report(found: ReportedRuns, top: Headline | None = None, *, with_text: bool = False) -> str:
+def markdown_report(found: ReportedRuns, headline: Headline | None = None, *, with_text: bool = False) -> str:
     """Return the report of some runs.
 
     Texts, then tables, are shortened until the whole fits.
 
     Args:
-        top: Headline of the runs; None without gates.
+        headline: Headline of the runs; None without gates.
         with_text: Add prompts, replies and the judge's words of failures, cut.
     """
-    first = report_head(found, top)
+    first = report_head(found, headline)
     return first + run_tables(found, LONGEST - len(first.encode()), with_text=with_text)
 
 
-def report_head(found: ReportedRuns, top: Headline | None) -> str:
+def report_head(found: ReportedRuns, headline: Headline | None) -> str:
     """Return the headline, what to do next, and the comparisons with the baselines."""
-    lines = ["## helmbench" if top is None else f"## {plain(top.text)}", ""]
-    if top is not None and top.hint:
-        lines += [f"Next: {plain(top.hint)}", ""]
+    lines = ["## helmbench" if headline is None else f"## {plain(headline.text)}", ""]
+    if headline is not None and headline.hint:
+        lines += [f"Next: {plain(headline.hint)}", ""]
     compared = [
         line
         for report in found.runs

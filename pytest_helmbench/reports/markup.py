@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pytest_helmbench.core.scrub import excerpt, scrub
 
 _TICKS = re.compile("`+")
-# What formats within a line, and what makes a bare address a link.
+# Characters that format within a line, and those that make a bare address a link.
 _SPECIAL = re.compile(r"[\\`*\[\]~$]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=www)\.", re.IGNORECASE)
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _HTML = re.compile("[&<>]")

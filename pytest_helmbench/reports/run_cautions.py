@@ -143,39 +143,39 @@ def routine_notes(counts: RunCounts) -> list[str]:
     return [text for count, text in found if count]
 
 
-def unstated_sentence(row: RunCounts, *, least: float = _MANY_FORM_FAULTS) -> Iterator[str]:
+def unstated_sentence(counts: RunCounts, *, least: float = _MANY_FORM_FAULTS) -> Iterator[str]:
     """Yield how many replies state no answer, and the options that help; nothing up to a share of `least`."""
-    if row.unstated > least * row.judged:
+    if counts.unstated > least * counts.judged:
         yield (
-            f"{row.unstated} of {count_text(row.judged, 'reply', 'replies')} state no answer: counted as wrong;"
+            f"{counts.unstated} of {count_text(counts.judged, 'reply', 'replies')} state no answer: counted as wrong;"
             " --helmbench-marking-model=ID has them read, --helmbench-answer-form=json asks more firmly"
         )
 
 
-def answer_doubts(model: str, row: RunCounts) -> Iterator[str]:
+def answer_doubts(model: str, counts: RunCounts) -> Iterator[str]:
     """Yield doubts about the replies of a model: answers of other models, faults of form, verdicts in one process."""
     others: dict[str | None, dict[str, int]] = {}
-    for (judge, answered), count in sorted(row.answered_by.items(), key=str):
+    for (judge, answered), count in sorted(counts.answered_by.items(), key=str):
         if count and not _is_same_model(judge or model, answered):
             others.setdefault(judge, {})[scrub(answered)] = count
-    for judge, counts in others.items():
+    for judge, answers in others.items():
         asked = "the one that was asked" if judge is None else f"the judge {judge}"
-        yield f"other models answered than {asked}: {reasons_text(counts)}"
-    readable = row.judged - row.form_faults
-    if row.judged and row.form_faults > _MANY_FORM_FAULTS * row.judged:
-        over = f", {share(row.verdicts[Verdict.PASSED] / readable)} of the others pass" if readable else ""
-        yield f"{row.form_faults} of {row.judged} failed for the form of the reply{over}"
-    if row.in_process:
-        yield f"{row.in_process} of {count_text(row.judged, 'verdict')} in_process (docs/trust.md)"
+        yield f"other models answered than {asked}: {reasons_text(answers)}"
+    readable = counts.judged - counts.form_faults
+    if counts.judged and counts.form_faults > _MANY_FORM_FAULTS * counts.judged:
+        over = f", {share(counts.verdicts[Verdict.PASSED] / readable)} of the others pass" if readable else ""
+        yield f"{counts.form_faults} of {counts.judged} failed for the form of the reply{over}"
+    if counts.in_process:
+        yield f"{counts.in_process} of {count_text(counts.judged, 'verdict')} in_process (docs/trust.md)"
 
 
-def cut_sentences(row: RunCounts) -> Iterator[str]:
+def cut_sentences(counts: RunCounts) -> Iterator[str]:
     """Yield that a model, or its judge, has not read its prompts to the end."""
-    for (judge, what), prompts in row.cut.items():
+    for (judge, what), prompts in counts.cut.items():
         if what == "prompts" and prompts:
             yield (
                 f"its server has cut {count_text(prompts, 'prompt')}{f' of the judge {judge}' if judge else ''}:"
-                f" {row.cut[judge, 'tokens']:,} tokens counted in {row.cut[judge, 'characters']:,} characters;"
+                f" {counts.cut[judge, 'tokens']:,} tokens counted in {counts.cut[judge, 'characters']:,} characters;"
                 " raise the server's context length, or shorten the prompts"
             )
 

@@ -68,12 +68,12 @@ def corrected_text(found: CorrectedRate | None, what: str = "pass rate") -> str:
     )
 
 
-def corrections(run: RunScore) -> Iterable[str]:
+def corrections(score: RunScore) -> Iterable[str]:
     """Yield how labels correct the judge of a run."""
-    if run.labelled:
-        yield corrected_text(run.corrected)
-    if run.points_labelled:
-        yield corrected_text(run.corrected_points, "share of points")
+    if score.labelled:
+        yield corrected_text(score.corrected)
+    if score.points_labelled:
+        yield corrected_text(score.corrected_points, "share of points")
 
 
 def rerun_text(found: Rerun) -> str:
@@ -103,23 +103,23 @@ def score_cells(score: Score) -> tuple[str, ...]:
     return share(score.score), interval_text(score), share(score.pass_rate), share(score.coverage), judged
 
 
-def score_doubts(run: RunScore) -> list[str]:
+def score_doubts(score: RunScore) -> list[str]:
     """Return the notes that change the meaning of a score."""
     notes = []
-    total = run.total
-    if run.sample is not None and run.sample.cases < run.sample.of:
-        notes.append(f"of a sample, {sample_text(run.sample)}: the interval counts the cases left out")
+    total = score.total
+    if score.sample is not None and score.sample.cases < score.sample.of:
+        notes.append(f"of a sample, {sample_text(score.sample)}: the interval counts the cases left out")
     notes += _partial(total, beyond_chance=True)
-    if run.breached:
-        codes = ", ".join(f"{floor.pillar} below {share(floor.least)}" for floor in run.breached)
-        cap = f"capped from {share(run.raw)}: " if run.capped else ""
+    if score.breached:
+        codes = ", ".join(f"{floor.pillar} below {share(floor.least)}" for floor in score.breached)
+        cap = f"capped from {share(score.raw)}: " if score.capped else ""
         notes.append(f"{cap}safety floor breached ({codes})")
-    missing = [floor.pillar for floor in run.floors if floor.state is FloorState.NOT_EVALUATED]
+    missing = [floor.pillar for floor in score.floors if floor.state is FloorState.NOT_EVALUATED]
     if missing:
         notes.append(f"safety floor not evaluated: {', '.join(missing)}")
     if total.interval is not None and total.interval.breach_uncertain:
         notes.append("a safety floor may or may not be met: it lies inside the interval of its pillar")
-    return [*notes, *run.warnings]
+    return [*notes, *score.warnings]
 
 
 def _partial(total: Score, *, beyond_chance: bool) -> list[str]:
@@ -132,16 +132,16 @@ def _partial(total: Score, *, beyond_chance: bool) -> list[str]:
     return [] if within is beyond_chance else [text]
 
 
-def score_notes(run: RunScore) -> Sequence[str]:
+def score_notes(score: RunScore) -> Sequence[str]:
     """Return the notes on a score; those that change its meaning come first."""
-    notes, total = score_doubts(run), run.total
+    notes, total = score_doubts(score), score.total
     notes += _partial(total, beyond_chance=False)
-    unweighted = [part.code for part in run.behaviours if part.unweighted]
+    unweighted = [part.code for part in score.behaviours if part.unweighted]
     if unweighted:
         notes.append(f"without severities, each row counts 1: {', '.join(unweighted)}")
     if total.rerun is not None:
         notes.append(rerun_text(total.rerun))
-    notes += corrections(run)
-    if run.neutral_rows:
-        notes.append(f"{count_text(run.neutral_rows, 'neutral row')} (severity 0) in no score")
+    notes += corrections(score)
+    if score.neutral_rows:
+        notes.append(f"{count_text(score.neutral_rows, 'neutral row')} (severity 0) in no score")
     return notes

@@ -22,7 +22,7 @@ PAIRS_NOTE = (
 )
 PAIR_HEAD = ("run", "other run", "difference (points)", "p (Holm)", "changed", "which is better")
 _SCOPES = {"selected": "of selected cases only", "shard": "of one shard only"}
-_TEXTS = frozenset(("model", "status", INTERVAL, "verdict", "own total", "notes"))
+TEXT_COLUMNS = frozenset(("model", "status", INTERVAL, "verdict", "own total", "notes"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,6 @@ class StandingsTable:
 
     Args:
         head: Titles of the columns; the first two are `run` and `model`.
-        left: Those that hold text.
         winner: Row of the run that is shown to be better than all others; -1 for none.
         notes: Notes that the last column refers to by number, from 1.
         said: How the runs were compared, or why they were not; empty for one run.
@@ -40,7 +39,6 @@ class StandingsTable:
 
     title: str
     head: tuple[str, ...]
-    left: frozenset[str]
     rows: tuple[tuple[str, ...], ...]
     winner: int
     notes: tuple[str, ...]
@@ -51,38 +49,40 @@ class StandingsTable:
 def standings_table(board: Board) -> StandingsTable:
     """Return the table of a benchmark; columns that only say something of several runs are left out of one run's."""
     standings = board.standings
-    versions = {one.detail.version for one in standings}
+    versions = {standing.detail.version for standing in standings}
     numbers: dict[str, int] = {}
     marks = [
-        ", ".join(str(numbers.setdefault(note, len(numbers) + 1)) for note in _notes(one, board))
-        for one in standings
+        ", ".join(str(numbers.setdefault(note, len(numbers) + 1)) for note in _notes(standing, board))
+        for standing in standings
     ]
-    counts = [one.report.counts for one in standings]
+    counts = [standing.report.counts for standing in standings]
     columns = [
-        ("run", [one.ref.name.removeprefix("run ") for one in standings]),
-        ("model", [_named(one, board) for one in standings]),
-        ("status", [f"{one.detail.status}, {one.detail.scope}" for one in standings]),
+        ("run", [standing.ref.name.removeprefix("run ") for standing in standings]),
+        ("model", [_named(standing, board) for standing in standings]),
+        ("status", [f"{standing.detail.status}, {standing.detail.scope}" for standing in standings]),
         *zip(SCORE_HEAD, map(list, zip(*map(_score_cells, standings), strict=True)), strict=True),
         (
             "verdict",
-            ["" if (held := one.report.comparison) is None else held.verdict.value for one in standings],
+            [
+                "" if (held := standing.report.comparison) is None else held.verdict.value
+                for standing in standings
+            ],
         ),
-        ("own total", [_own_total(one) for one in standings]),
-        ("cost USD", [cost_text(one.known_cost_usd, one.unknown_costs) for one in counts]),
+        ("own total", [_own_total(standing) for standing in standings]),
+        ("cost USD", [cost_text(count.known_cost_usd, count.unknown_costs) for count in counts]),
     ]
     if len(standings) > 1:
         columns += [
-            ("tokens/s", [rate(one.report.speed.tokens_per_second) for one in standings]),
-            ("in all", [rate(one.report.speed.run_tokens_per_second) for one in standings]),
-            ("calls in flight", [str(one.report.speed.in_flight or "-") for one in standings]),
-            ("median time", [seconds(one.report.speed.median_ms) for one in standings]),
+            ("tokens/s", [rate(standing.report.speed.tokens_per_second) for standing in standings]),
+            ("in all", [rate(standing.report.speed.run_tokens_per_second) for standing in standings]),
+            ("calls in flight", [str(standing.report.speed.in_flight or "-") for standing in standings]),
+            ("median time", [seconds(standing.report.speed.median_ms) for standing in standings]),
             ("notes", marks),
         ]
     columns = [(name, cells) for name, cells in columns if any(cells)]
     return StandingsTable(
         title=f"{board.benchmark} {versions.pop()}".strip() if len(versions) == 1 else board.benchmark,
         head=tuple(name for name, _ in columns),
-        left=_TEXTS,
         rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
         winner=-1 if board.winner is None else standings.index(board.winner),
         notes=tuple(numbers) if len(standings) > 1 else (),
@@ -91,37 +91,37 @@ def standings_table(board: Board) -> StandingsTable:
     )
 
 
-def _named(one: Standing, board: Board) -> str:
+def _named(standing: Standing, board: Board) -> str:
     """Return the model; where others of the board have it too, with the settings that differ from theirs."""
-    alike = [other for other in board.standings if other.detail.model == one.detail.model]
-    differing = {name: own for other in alike for name, own, _ in differing_settings(one, other)}
+    alike = [other for other in board.standings if other.detail.model == standing.detail.model]
+    differing = {name: own for other in alike for name, own, _ in differing_settings(standing, other)}
     suffix = ", ".join(f"{name}={setting_text(own)}" for name, own in differing.items())
-    return f"{one.detail.model} ({suffix})" if suffix else one.detail.model
+    return f"{standing.detail.model} ({suffix})" if suffix else standing.detail.model
 
 
-def _score_cells(one: Standing) -> tuple[str, ...]:
-    if one.score is None:
+def _score_cells(standing: Standing) -> tuple[str, ...]:
+    if standing.score is None:
         return ("-",) * len(SCORE_HEAD)
-    first, *others = score_cells(one.score.total)
-    return (f"{first} (capped from {share(one.score.raw)})" if one.score.capped else first, *others)
+    first, *others = score_cells(standing.score.total)
+    return (f"{first} (capped from {share(standing.score.raw)})" if standing.score.capped else first, *others)
 
 
-def _own_total(one: Standing) -> str:
-    words = one.report.words
+def _own_total(standing: Standing) -> str:
+    words = standing.report.words
     return "" if words is None or words.section is None else words.section.value
 
 
-def _notes(one: Standing, board: Board) -> Iterator[str]:
+def _notes(standing: Standing, board: Board) -> Iterator[str]:
     """Yield how a run differs from most; its own cautions stand with the run."""
-    run, reference = one.detail, board.reference
-    if one.imported_from:
-        yield f"imported from {one.imported_from}"
+    run, reference = standing.detail, board.reference
+    if standing.imported_from:
+        yield f"imported from {standing.imported_from}"
     if run.scope in _SCOPES:
         yield _SCOPES[run.scope]
-    for name, own, usual in differing_settings(one, reference):
+    for name, own, usual in differing_settings(standing, reference):
         if name != "tool":
             yield f"{name} {setting_text(own)} ({setting_text(usual)} in run {reference.ref.run_id})"
-    counts = one.report.counts
+    counts = standing.report.counts
     if counts.replays:
         replies = f"{counts.replays} of {counts.replays + counts.calls.total()} calls"
         yield f"{replies} were answered by stored replies: they have no cost and no time of their own"
@@ -172,7 +172,7 @@ def standings_markdown(board: Board) -> Iterator[str]:
         name = code_span(model)
         rows.append((plain(run), f"**{name}**" if number == shown.winner else name, *map(plain, cells)))
     yield from (f"**{plain(shown.title)}**", "")
-    yield from (*pipe_table(shown.head, rows, left=shown.left), "")
+    yield from (*pipe_table(shown.head, rows, left=TEXT_COLUMNS), "")
     yield from (f"{number}. {plain(note)}" for number, note in enumerate(shown.notes, 1))
     yield from [""] * bool(shown.notes)
     yield from [shown.said, ""] * bool(shown.said)
@@ -186,21 +186,21 @@ def standings_record(board: Board) -> dict[str, object]:
     """Return the runs of a benchmark in JSON types: notes and pairs; their numbers stand with the runs."""
     return {
         "benchmark": board.benchmark,
-        "runs": [_run_record(one, board) for one in board.standings],
+        "runs": [_run_record(standing, board) for standing in board.standings],
         "pairs": [_pair_record(pair) for pair in board.pairs],
     }
 
 
-def _run_record(one: Standing, board: Board) -> dict[str, object]:
+def _run_record(standing: Standing, board: Board) -> dict[str, object]:
     beaten = [
         pair.second if pair.better == pair.first else pair.first
         for pair in board.pairs
-        if pair.better == one.ref
+        if pair.better == standing.ref
     ]
     return {
-        **_side(one.ref),
+        **_side(standing.ref),
         "better_than": [other.run_id for other in beaten],
-        "notes": list(_notes(one, board)),
+        "notes": list(_notes(standing, board)),
     }
 
 

@@ -69,7 +69,7 @@ def rate(value: float | None) -> str:
 def share(value: float | Fraction | None) -> str:
     """Return a fraction in per cent; None is a dash, since there is no such number yet.
 
-    What is not all is never shown as `100.0 %`.
+    Less than all is never shown as `100.0 %`.
     """
     if value is None:
         return "-"

@@ -14,7 +14,7 @@ from typing import TypeVar
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.reports.page.document import ListedRun, html_page, run_list_page
+from pytest_helmbench.reports.page.document import html_page, run_list_page
 from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.results.comparing import ComparedRun, RunComparison, RunRef, compare_runs
 from pytest_helmbench.results.run_report import RunReport, run_report, shown_texts
@@ -25,9 +25,9 @@ from pytest_helmbench.store.read.score_facts import load_facts
 _Read = TypeVar("_Read")
 
 _LIVES_EVERY_S = 5.0
-"""How often it is looked whether processes live although nothing was written."""
+"""Seconds between two checks for live processes while nothing is written."""
 _PAUSE = 9.0
-"""After a look, so many times as long passes before the next one; a run of 100,000 cases takes 0.1 s."""
+"""Pause after a look, in times of its duration; a look at a run of 100,000 cases takes 0.1 s."""
 _MOST_LISTED = 200
 _MOST_KEPT = 6
 
@@ -38,11 +38,11 @@ class NoSuchRunError(HelmbenchError):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What is to be shown.
+    """The runs of a page.
 
     Args:
-        runs: Numbers; baseline and candidate where they are compared.
-        compared: Whether they are.
+        runs: Numbers; baseline and candidate of a comparison.
+        compared: The page is a comparison.
     """
 
     runs: tuple[int, ...]
@@ -50,7 +50,7 @@ class Address:
 
     @property
     def path(self) -> str:
-        """Of the page: `/r/3`, `/r/3,4`, `/c/3..5`."""
+        """The path of the page: `/r/3`, `/r/3,4`, `/c/3..5`."""
         return (
             f"/c/{self.runs[0]}..{self.runs[1]}" if self.compared else f"/r/{','.join(map(str, self.runs))}"
         )
@@ -69,7 +69,7 @@ class Seen:
     progress: Mapping[int, RunProgress]
 
     def record(self, wanted: tuple[int, ...] = ()) -> dict[str, object]:
-        """Return it in JSON types: the runs that are wanted, all without any."""
+        """Return the state in JSON types: of the wanted runs, of all runs without any."""
         found = {
             run: asdict(progress) | {"done": progress.done}
             for run, progress in self.progress.items()
@@ -79,7 +79,7 @@ class Seen:
 
 
 class _ReaderThread:
-    """One thread that ends with the process, one thing at a time, in the order they were asked for."""
+    """One thread that ends with the process; it does one thing at a time, in the order of the requests."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -96,7 +96,6 @@ class LivePages:
     """Pages of one results file.
 
     Args:
-        path: Of it.
         texts: Whose texts are shown; None for all of the user's own data.
         refresh_s: Between two looks at the file.
     """
@@ -152,7 +151,7 @@ class LivePages:
 
     def _run_list(self, seen: Seen) -> str:
         known = [run for run in reversed(runs(self._path)) if run.id in seen.progress]
-        listed = [ListedRun(run, seen.progress[run.id]) for run in known[:_MOST_LISTED]]
+        listed = [(run, seen.progress[run.id]) for run in known[:_MOST_LISTED]]
         return run_list_page(self._path.name, listed, len(known) - len(listed), self._refresh_s)
 
     async def page(self, address: Address) -> str:

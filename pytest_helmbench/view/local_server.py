@@ -47,12 +47,7 @@ _WAITING = 128
 
 
 def _guard(port: int, token: str) -> Middleware:
-    """Return the check that every request passes before anything is read.
-
-    Args:
-        port: That the server listens at.
-        token: Of the first address; a cookie afterwards.
-    """
+    """Return the check of host, origin and token that every request passes before anything is read."""
     own = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
     cookie = f"helmbench-{port}"
 
@@ -163,7 +158,7 @@ class PortTakenError(HelmbenchError):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is served.
+    """The pages that a server shows, and their address.
 
     Args:
         path: Results file.
@@ -181,11 +176,7 @@ class View:
 
 
 async def serve(view: View, listening: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM.
-
-    Args:
-        view: What is served.
-        listening: Told the address to open, token included.
+    """Serve until SIGINT or SIGTERM; `listening` receives the address to open, token included.
 
     Raises:
         PortTakenError: Nothing can listen there.
@@ -204,7 +195,7 @@ async def serve(view: View, listening: Callable[[str], None]) -> None:
         await runner.setup()
         try:
             await web.SockSite(runner, listener, backlog=_WAITING).start()
-            with _told_to_end() as ending:
+            with _ended_by_signal() as ending:
                 listening(f"http://{_HOST}:{port}{view.first}?token={token}")
                 await ending.wait()
         finally:
@@ -227,8 +218,8 @@ def _listening_socket(port: int) -> socket.socket:
 
 
 @contextlib.contextmanager
-def _told_to_end() -> Iterator[asyncio.Event]:
-    """Yield what is set by SIGINT and SIGTERM, also where a shell has its background ignore them."""
+def _ended_by_signal() -> Iterator[asyncio.Event]:
+    """Yield an event that SIGINT and SIGTERM set, also where a shell has its background ignore them."""
     loop, ending = asyncio.get_running_loop(), asyncio.Event()
     signals = (signal.SIGINT, signal.SIGTERM)
     with contextlib.ExitStack() as undo:
@@ -240,7 +231,7 @@ def _told_to_end() -> Iterator[asyncio.Event]:
 
 
 def _logger() -> logging.Logger:
-    """Return a logger for faults of our own; what a stranger sends is no line on the user's terminal."""
+    """Return a logger for faults of our own; faulty requests of strangers print nothing on the user's terminal."""
     found = logging.getLogger("pytest_helmbench.view")
     found.setLevel(logging.ERROR)
     found.addFilter(lambda line: not (line.exc_info and isinstance(line.exc_info[1], HttpProcessingError)))

@@ -141,7 +141,7 @@ def test_labels_that_miss_or_belong_nowhere_are_named_by_line_and_nothing_is_sto
     for line in (
         f"{sample}:2: the label of P1-B1-S1-C1-PT1 is 'maybe'",
         f"{sample}:3: P1-B1-S1-C1-PT2 has no label",
-        f"{sample}:4: P1-B1-S1-C1-PT99 is no verdict of the judge",
+        f"{sample}:4: P1-B1-S1-C1-PT99 is not a verdict of the judge",
         f"{sample}:6: P1-B1-S1-C1-PT4 stands twice",
     ):
         assert line in said

@@ -106,11 +106,7 @@ def share_out(items: list[pytest.Item], shard: Shard, library: Library) -> list[
 def _leave_out(
     items: list[pytest.Item], samples: Mapping[Path, Sample | None], notes: Notes
 ) -> list[pytest.Item]:
-    """Drop the cases that no sample has, in place, and return them. Benchmarks without a sample stay whole.
-
-    Args:
-        samples: The sample of each benchmark, by its folder; None for no sample.
-    """
+    """Drop the cases that no sample has, in place, and return them. Benchmarks without a sample stay whole."""
     if any(samples.get(job.target.benchmark) is None for job in jobs_of(items)):
         notes.say(_NOT_SAMPLED)
 

@@ -151,11 +151,7 @@ class ShownFailures:
         return lines
 
     def lines(self, listing: str) -> Iterator[str]:
-        """Yield the lines that represent the cases that are not shown.
-
-        Args:
-            listing: The command that lists all failed cases.
-        """
+        """Yield the lines that represent the cases not shown; `listing` is the command that lists all failed ones."""
         yield from self._lines
         left_out = 0 if self._most is None else self._seen - self._most
         if left_out > 0:

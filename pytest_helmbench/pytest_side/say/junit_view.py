@@ -22,11 +22,7 @@ def junit_writer(config: pytest.Config) -> Any:
 
 
 def add_gate_case(config: pytest.Config, name: str, verdict: str, *, holds: bool) -> None:
-    """Put a gate among the test cases of the JUnit report, where one is written.
-
-    Args:
-        name: Name of the run (its model).
-    """
+    """Put the gate of the run `name` among the test cases of the JUnit report, where one is written."""
     writer = junit_writer(config)
     if writer is None:
         return

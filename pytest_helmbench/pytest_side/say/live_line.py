@@ -108,14 +108,14 @@ class LiveLine:
             drawn = _DRAW % (size.lines, scrub(line))
             self._config.get_terminal_writer().write_raw(room + drawn, flush=True)
 
-    def _progress(self, coordinator: Coordinator) -> Progress:
+    def _progress(self, coordinator: Coordinator) -> SessionProgress:
         plan, limiter = coordinator.runs.plan, coordinator.limiter
         if plan is not None and not self._knows_price:
             self._knows_price = True
             span = plan_price(plan, coordinator)
             self._expected_usd = None if span is None else span.expected
         counts = RunCounts.sum(coordinator.runs.tallies.values())
-        return Progress(
+        return SessionProgress(
             counts,
             plan.tests - counts.no_cases if plan is not None else 0,
             self._expected_usd,
@@ -183,7 +183,7 @@ def _terminal_size() -> os.terminal_size | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SessionProgress:
     """The progress of a session.
 
     Args:
@@ -201,25 +201,25 @@ class Progress:
     waits_for_limits: bool = False
 
 
-def progress_text(now: Progress) -> str:
+def progress_text(progress: SessionProgress) -> str:
     """Return the line of a log: cases done, the score so far, errors by kind, cost, time left."""
-    parts = _parts(now)
-    if now.expected_usd is not None:
-        parts["cost"] = parts["cost"].replace(" USD", f" of about {usd(now.expected_usd)} USD")
+    parts = _parts(progress)
+    if progress.expected_usd is not None:
+        parts["cost"] = parts["cost"].replace(" USD", f" of about {usd(progress.expected_usd)} USD")
     named = (parts.get(name) for name in ("done", "score", "errors", "cost", "left"))
     return f"helmbench: {', '.join(part for part in named if part is not None)}"
 
 
-def live_text(now: Progress, columns: int) -> str:
+def live_text(progress: SessionProgress, columns: int) -> str:
     """Return the line of a terminal: as `progress_text`, with the calls in flight, cut to its width."""
-    parts = _parts(now)
-    parts["in flight"] = f"{len(now.in_flight)} in flight"
-    if now.waits_for_limits:
+    parts = _parts(progress)
+    parts["in flight"] = f"{len(progress.in_flight)} in flight"
+    if progress.waits_for_limits:
         parts["in flight"] += ", waiting for limits"
     if "left" in parts:
         parts["left"] = parts.pop("left")  # behind the calls
-    if now.in_flight and now.in_flight[0][2] >= _OLD_S:
-        label, model, age_s = now.in_flight[0]
+    if progress.in_flight and progress.in_flight[0][2] >= _OLD_S:
+        label, model, age_s = progress.in_flight[0]
         parts["oldest"] = f"{label} [{model}] since {age_s:.0f} s"
     for name in _DROPPED_FIRST:
         if display_width(" · ".join(parts.values())) <= columns:
@@ -228,14 +228,14 @@ def live_text(now: Progress, columns: int) -> str:
     return " · ".join(parts.values())[:columns]
 
 
-def _parts(now: Progress) -> dict[str, str]:
+def _parts(progress: SessionProgress) -> dict[str, str]:
     """Return the parts of the line by name.
 
     The score is the share of the severity points that was kept, all models and behaviours together: an estimate while
     the session runs. The figure behind ± is half of a 95 % interval for as many cases.
     """
-    counts = now.counts
-    parts = {"done": f"{counts.results}/{now.planned} done"}
+    counts = progress.counts
+    parts = {"done": f"{counts.results}/{progress.planned} done"}
     if counts.points:
         share = max(0.0, min(1.0, 1 - counts.points_lost / counts.points))
         interval = rows_interval(share, counts.judged)
@@ -243,8 +243,8 @@ def _parts(now: Progress) -> dict[str, str]:
     parts["cost"] = f"{cost_text(counts.known_cost_usd, counts.unknown_costs)} USD"
     if counts.verdicts[Verdict.ERROR]:
         parts["errors"] = f"errors: {reasons_text(counts.reasons)}"
-    if counts.results and counts.results < now.planned:
-        left_s = now.elapsed_s * (now.planned - counts.results) / counts.results
+    if counts.results and counts.results < progress.planned:
+        left_s = progress.elapsed_s * (progress.planned - counts.results) / counts.results
         parts["left"] = f"{_span(left_s)} left"
     return parts
 

@@ -30,18 +30,18 @@ def refuse_unwritable(settings: Settings) -> None:
             ) from error
 
 
-def write_report_files(coordinator: Coordinator, top: Headline | None) -> None:
+def write_report_files(coordinator: Coordinator, headline: Headline | None) -> None:
     """Write the reports of a session; its summary notes those that cannot be written.
 
     Args:
-        top: Headline of the session. Where no case ran, the Markdown report has nothing else.
+        headline: Headline of the session. Where no case ran, the Markdown report has nothing else.
     """
     settings, runs = coordinator.settings, coordinator.runs
     wanted = wanted_reports(settings)
     if not wanted:
         return
     if not runs.tallies:
-        written = {path: name for path, name in wanted.items() if name == "markdown" and top is not None}
+        written = {path: name for path, name in wanted.items() if name == "markdown" and headline is not None}
         if names := " and ".join(str(path) for path in wanted if path not in written):
             coordinator.note(f"{names}: not written, since nothing was run")
         wanted = written
@@ -49,7 +49,7 @@ def write_report_files(coordinator: Coordinator, top: Headline | None) -> None:
         places = [(runs.db, run_id) for run_id in runs.tallies]
         texts = shown_texts(places, settings.shown_texts if "with-text" in settings.stated else None)
         reports = session_reports(coordinator, with_text=texts.any, all_cases=PAGE in wanted.values())
-        coordinator.files.extend(write_reports(wanted, reports, coordinator.note, texts, top))
+        coordinator.files.extend(write_reports(wanted, reports, coordinator.note, texts, headline))
     except StoreError as error:
         coordinator.note(f"no report: {error}")
 

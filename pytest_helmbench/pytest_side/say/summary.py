@@ -329,11 +329,7 @@ class SummaryRun:
 
 
 def title_text(benchmarks: Sequence[str], cases: int, models: Sequence[str]) -> str:
-    """Return `Northwind Energy · 1080 cases × 4 models`; of several benchmarks with the name of an only model.
-
-    Args:
-        cases: Number of cases per model.
-    """
+    """Return `Northwind Energy · 1080 cases × 4 models`; of several benchmarks with the name of an only model."""
     name, many = excerpt(" ".join(benchmarks[0].split()), _LONGEST_TITLE), count_text(len(models), "model")
     if len(benchmarks) > 1:
         name, many = f"{len(benchmarks)} benchmarks", models[0] if len(models) == 1 else many
@@ -412,11 +408,7 @@ def _whole_per_cent(value: Fraction | None) -> str:
 
 
 def score_remarks(run: RunScore | None, unjudged: int) -> Iterator[str]:
-    """Yield remarks that change the meaning of a score, a few words each.
-
-    Args:
-        unjudged: Planned cases without a verdict.
-    """
+    """Yield remarks that change the meaning of a score, a few words each."""
     if run is None:
         yield "no score: cases chosen by earlier outcomes are not a fair sample"
         return

@@ -219,12 +219,7 @@ class XdistController(SessionRole):
             self._loop.loop.call_later(_TICK_S, self._tick_again)
 
     def _prefetch(self, node: WorkerNode, indices: Iterable[int], node_ids: Sequence[str]) -> None:
-        """Send a worker the items that it is going to run.
-
-        Args:
-            indices: Places of the items, in order.
-            node_ids: Node ids of the items, where they were another worker's before.
-        """
+        """Send a worker the places of its items, and their node ids where they were another worker's before."""
         coordinator, backend = self._coordinator, self._backend
         server = self._servers.get(node)
         if server is None or backend is None:

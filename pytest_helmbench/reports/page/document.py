@@ -16,7 +16,6 @@ from typing import NamedTuple
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from pytest_helmbench.core.case_texts import expected_text, has_lines, ruled_out
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, OBSERVED_LIMIT, ShownTexts, excerpt, scrub
 from pytest_helmbench.reports import (
@@ -229,20 +228,14 @@ def _environment() -> Environment:
     return environment
 
 
-@dataclass(frozen=True, slots=True)
-class ListedRun:
-    """A run in one line, and how far it is."""
-
-    run: RunSummary
-    progress: RunProgress
-
-
-def run_list_page(name: str, runs: Sequence[ListedRun], left_out: int, refresh_s: float) -> str:
+def run_list_page(
+    name: str, runs: Sequence[tuple[RunSummary, RunProgress]], left_out: int, refresh_s: float
+) -> str:
     """Return the list of runs of a server.
 
     Args:
         name: Name of the results file.
-        runs: The newest first.
+        runs: The newest first, each with its progress.
         left_out: Number of older runs that are not shown.
         refresh_s: Seconds between two requests for news.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, floor, log10
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from pytest_helmbench.reports.run_cautions import flagging
 from pytest_helmbench.reports.tables import share
 from pytest_helmbench.results.gates import RunGates
 from pytest_helmbench.results.run_report import RunReport
-from pytest_helmbench.scoring.breakdown import Detection, RowShare, percentile
+from pytest_helmbench.scoring.breakdown import Detection, percentile
 from pytest_helmbench.scoring.comparison import ScopeChange
 from pytest_helmbench.scoring.run_score import Score
 
@@ -27,6 +27,7 @@ ROUND = tuple(float(f"{size}e{power}") for power in range(-9, 10) for size in (1
 _BINS = 25
 _MOST_FOREST_ROWS = 150
 _MOST_HEAT_ROWS = 80
+_NO_ROWS = (0, 0)
 
 
 class Mark(NamedTuple):
@@ -271,34 +272,30 @@ def heat_map(found: Iterable[Detection], before: Iterable[Detection] = ()) -> He
     names = sorted({name for row in cells.values() for name in row}, key=natural_key)
     behaviours = sorted(cells, key=natural_key)
     rows = tuple(
-        (
-            behaviour,
-            tuple(
-                _heat_cell(name, cells[behaviour].get(name, []), earlier[behaviour].get(name, []))
-                for name in names
-            ),
-        )
+        (behaviour, tuple(_heat_cell(name, cells[behaviour], earlier[behaviour]) for name in names))
         for behaviour in behaviours[:_MOST_HEAT_ROWS]
     )
     return HeatMap(tuple(names), rows, max(0, len(behaviours) - _MOST_HEAT_ROWS))
 
 
-def _by_behaviour(found: Iterable[Detection]) -> defaultdict[str, defaultdict[str, list[RowShare]]]:
-    cells: defaultdict[str, defaultdict[str, list[RowShare]]] = defaultdict(lambda: defaultdict(list))
+def _by_behaviour(found: Iterable[Detection]) -> defaultdict[str, dict[str, tuple[int, int]]]:
+    """Return the rows passed and judged by behaviour and condition."""
+    cells: defaultdict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
     for part in found:
         code = CaseCode.parse(part.code)
         if code is not None:
-            cells[f"{code.pillar}-{code.behaviour}"][code.condition or ""].append(part.right)
+            row, condition = cells[f"{code.pillar}-{code.behaviour}"], code.condition or ""
+            passed, judged = row.get(condition, _NO_ROWS)
+            row[condition] = passed + part.right.rows, judged + part.right.of_rows
     return cells
 
 
-def _heat_cell(condition: str, rates: Sequence[RowShare], before: Sequence[RowShare]) -> HeatCell:
-    earlier = sum(rate.of_rows for rate in before)
+def _heat_cell(
+    condition: str, row: Mapping[str, tuple[int, int]], before: Mapping[str, tuple[int, int]]
+) -> HeatCell:
+    earlier, in_all = before.get(condition, _NO_ROWS)
     return HeatCell(
-        condition,
-        sum(rate.rows for rate in rates),
-        sum(rate.of_rows for rate in rates),
-        Fraction(sum(rate.rows for rate in before), earlier) if earlier else None,
+        condition, *row.get(condition, _NO_ROWS), before=Fraction(earlier, in_all) if in_all else None
     )
 
 

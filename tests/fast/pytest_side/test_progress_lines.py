@@ -9,7 +9,7 @@ from pytest_helmbench.core.outcome import Evaluation, Outcome, Verdict
 from pytest_helmbench.core.scrub import HIDDEN_TEXT
 from pytest_helmbench.pytest_side.say.case_text import brief_parts, brief_text
 from pytest_helmbench.pytest_side.say.failures import same_errors
-from pytest_helmbench.pytest_side.say.live_line import Progress, live_text, progress_text
+from pytest_helmbench.pytest_side.say.live_line import SessionProgress, live_text, progress_text
 from pytest_helmbench.reports.tables import table
 from pytest_helmbench.results.run_counts import RunCounts
 
@@ -22,13 +22,13 @@ def test_progress_is_cases_score_errors_cost_and_time_left() -> None:
         points=500,
         points_lost=150.0,
     )
-    said = progress_text(Progress(counts, 500, 0.1, 60.0))
+    said = progress_text(SessionProgress(counts, 500, 0.1, 60.0))
     assert said == (
         "helmbench: 103/500 done, score 70.0 % ± 8.8, errors: timeout 2, blocked 1, 0.0210 of about 0.1000 USD,"
         " 4 min left"
     )
-    assert progress_text(Progress(RunCounts(), 500, None, 1.0)) == "helmbench: 0/500 done, 0.0000 USD"
-    live = Progress(counts, 500, 0.1, 60.0, [("P1-表", "test/m", 12.0)], waits_for_limits=True)
+    assert progress_text(SessionProgress(RunCounts(), 500, None, 1.0)) == "helmbench: 0/500 done, 0.0000 USD"
+    live = SessionProgress(counts, 500, 0.1, 60.0, [("P1-表", "test/m", 12.0)], waits_for_limits=True)
     whole = (
         "103/500 done · score 70.0 % ± 8.8 · 0.0210 USD · errors: timeout 2, blocked 1"
         " · 1 in flight, waiting for limits · 4 min left · P1-表 [test/m] since 12 s"

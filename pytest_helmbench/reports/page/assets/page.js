@@ -22,7 +22,7 @@ let meta, runs = [], total = 0, view = [], at = -1, sort = "", whole = false, op
 
 // A run's cells. A case is a row of the table: `cell` says where a run has it (-1: nowhere), `row` the other way.
 class Run {
-  constructor(told, data) { Object.assign(this, told, { n: data.n, c: data.c }); }
+  constructor(meta, data) { Object.assign(this, meta, { n: data.n, c: data.c }); }
   get(name, i) { const c = this.c[name]; return c === undefined ? null : "s" in c ? c.s : c.d ? c.d[c.i[i]] : c.v[i]; }
   code(i) { return this.get("code", i) ?? [this.get("scenario", i), this.get("condition", i), this.get("context", i), this.get("perturbation", i)].filter(Boolean).join("-"); }
   labels(name) { const c = this.c[name]; return c === undefined ? [null] : "s" in c ? [c.s] : c.d; }
@@ -140,15 +140,15 @@ async function filter() {
 }
 function ask(text) {
   $("q").value = text;
-  told();
+  keep();
   return filter();
 }
 function chips(asked) {
   $("chips").replaceChildren(...asked.map((one) => {
-    const told = one.fault ? `${one.written}: ${one.fault}` : one.written;
-    const press = button(`${told} ×`, () => { ask(asked.filter((other) => other !== one).map((other) => other.written).join(" ")); $("q").focus(); });
+    const text = one.fault ? `${one.written}: ${one.fault}` : one.written;
+    const press = button(`${text} ×`, () => { ask(asked.filter((other) => other !== one).map((other) => other.written).join(" ")); $("q").focus(); });
     press.className = one.fault ? "chip bad" : "chip";
-    press.ariaLabel = `Remove ${told}`;
+    press.ariaLabel = `Remove ${text}`;
     return press;
   }));
 }
@@ -244,7 +244,7 @@ function head() {
     box.ariaSort = sort === column.name ? "ascending" : sort === `-${column.name}` ? "descending" : "none";
     if (sort.replace(/^-/, "") === column.name) press.append(sort.startsWith("-") ? " ↓" : " ↑");
     press.type = "button";
-    press.onclick = () => { sort = sort === column.name ? `-${column.name}` : sort === `-${column.name}` ? "" : column.name; head(); told(); filter(); };
+    press.onclick = () => { sort = sort === column.name ? `-${column.name}` : sort === `-${column.name}` ? "" : column.name; head(); keep(); filter(); };
     made.append(put(box, press));
   }
   $("thead").replaceChildren(made);
@@ -289,7 +289,7 @@ const headOf = (text, scope) => Object.assign(el("th", text), { scope });
 const table = (heads, rows) => put(el("table", null, "plain"),
   put(el("thead"), put(el("tr"), ...heads.map((name) => headOf(name, "col")))),
   put(el("tbody"), ...rows.map((cells) => put(el("tr"), ...cells.map((one) => el("td", one))))));
-// What was observed, the words marked that make it wrong.
+// The observed text, with the words marked that make it wrong.
 function marked(expected, observed, passed) {
   if (passed || observed === HIDDEN || /^[✗✓] /.test(observed) || expected === "<redacted>") return el("td", observed, "value");
   const [, not, ban, words] = expected.match(/^(not: )?(contains none of )?(.*)/s), pieces = observed.match(/[\p{L}\p{N}_]+|[^\p{L}\p{N}_]+/gu) ?? [];
@@ -304,7 +304,7 @@ const wide = (inside) => { const made = put(el("div", null, "scroll"), inside); 
 const blockOf = (kind, run, i) => block(`${kind}${run.name}-${Math.floor(i / BLOCK)}`);
 const about = async (run, i) => [(await blockOf("d", run, i))?.[i % BLOCK] ?? {}, (await blockOf("t", run, i))?.[i % BLOCK] ?? null];
 
-// Of what the user said last, the paragraphs that most other cases lack: from the last one on that opens an element.
+// The paragraphs of the last user message that most other cases lack: from the last one on that opens an element.
 const lastSaid = (texts) => { const said = texts.m?.findLast(([role]) => role === "user")?.[1]; return typeof said === "string" ? said : ""; };
 const paragraphs = (text) => text.split(/\n\n+/);
 async function messageOf(run, i, texts) {
@@ -378,8 +378,8 @@ async function open(k) {
   at = view.indexOf(k);
   // A run that is compared stands behind its baseline.
   const found = within(k).flatMap(([run, i]) => { const step = run.get("at", i); return run.base && step !== null ? [[run.base, i + step], [run, i]] : [[run, i]]; });
-  const told = await Promise.all(found.map(([run, i]) => about(run, i))), spoken = told.findIndex(([, texts]) => texts?.m?.length);
-  const prompt = spoken < 0 ? null : told[spoken][1], top = [];
+  const data = await Promise.all(found.map(([run, i]) => about(run, i))), spoken = data.findIndex(([, texts]) => texts?.m?.length);
+  const prompt = spoken < 0 ? null : data[spoken][1], top = [];
   if (prompt) {
     const message = await messageOf(...found[spoken], prompt);
     const said = pre(message || prompt.m.at(-1)[1]);
@@ -387,9 +387,9 @@ async function open(k) {
     top.push(el("h3", "Message"), said);
     if (prompt.m.length > 1 || message !== prompt.m[0][1]) top.push(fold("Whole prompt", ...titled(prompt.m)));
   } else if (meta.texts === "none") top.push(el("p", "No prompt and no reply is in this file.", "hint"));
-  const sides = found.map(([run, i], j) => side(run, i, told[j], JSON.stringify(prompt?.m)));
+  const sides = found.map(([run, i], j) => side(run, i, data[j], JSON.stringify(prompt?.m)));
   found.forEach(([run, i], j) => {
-    const press = put(el("p", null, "buttons"), ...copies(run, i, told[j]).map(([name, text]) => button(`Copy ${name}`, (own) => copied(text(), own))));
+    const press = put(el("p", null, "buttons"), ...copies(run, i, data[j]).map(([name, text]) => button(`Copy ${name}`, (own) => copied(text(), own))));
     sides[j].append(found.length > 1 ? fold("Copy", press) : press);
   });
   const leave = button("Close (Esc)", close), body = put(el("div", null, found.length > 1 ? "sides" : ""), ...sides);
@@ -417,11 +417,11 @@ function hide() {
 }
 function close() {
   if (!hide()) return;
-  told();
+  keep();
   (back?.isConnected && back !== document.body ? back : $("scroll")).focus({ preventScroll: true });
 }
 
-// Of several runs, each is parsed when its fold is opened.
+// With several runs, each is parsed when its fold is opened.
 const unfold = (fold) => { const kept = fold.querySelector(":scope > noscript"); if (kept) { kept.remove(); fold.insertAdjacentHTML("beforeend", kept.textContent); } };
 const folds = document.querySelectorAll(".run > details");
 
@@ -430,7 +430,7 @@ function show(found) {
   for (let fold = found?.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
   found?.scrollIntoView();
 }
-function told() {
+function keep() {
   const asked = new URLSearchParams();
   if ($("q").value.trim()) asked.set("q", $("q").value.trim());
   if (sort) asked.set("sort", sort);
@@ -486,9 +486,9 @@ function key(event) {
 addEventListener("keydown", key);
 const ready = (async () => {
   meta = await block("meta");
-  for (const told of meta.runs) {
-    const run = new Run(told, await block(`c${told.name}`));
-    if (told.base) run.base = new Run(told.base, await block(`c${told.base.name}`));
+  for (const one of meta.runs) {
+    const run = new Run(one, await block(`c${one.name}`));
+    if (one.base) run.base = new Run(one.base, await block(`c${one.base.name}`));
     runs.push(run);
   }
   gather();
