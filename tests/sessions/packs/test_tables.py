@@ -56,6 +56,7 @@ _TABLES: Mapping[str, Callable[[], bytes]] = {
     "qa.tsv": lambda: _separated("\t"),
     "qa.jsonl": lambda: "".join(json.dumps(row) + "\n\n" for row in _ROWS).encode(),
     "qa.json": lambda: json.dumps(_ROWS, indent=1, ensure_ascii=False).encode(),
+    "one-line.json": lambda: json.dumps(_ROWS).encode(),
     "qa.parquet": _parquet,
 }
 
@@ -90,7 +91,7 @@ class Folder:
         return (run_pytest_forked if apart else run_pytest)(self._pytester, *words, *named)
 
     def verdicts(self, run: int = 1) -> list[str]:
-        """Return the outcomes of a run in the order of the table: ids are `row-N` by line or number."""
+        """Return the outcomes of a run in the order of the table: ids are `row-N`."""
         found = rows(self.path / "helmbench.db", f"SELECT code, outcome FROM results WHERE run_id = {run}")
         return [outcome for _, outcome in sorted(found, key=lambda one: int(one[0].removeprefix("row-")))]
 
@@ -114,8 +115,7 @@ def test_the_same_rows_have_the_same_verdicts_in_every_format(folder: Folder, na
     assert folder.verdicts() == _WANTED
     assert "Quelle" not in str(rows(folder.path / "helmbench.db", "SELECT evaluation FROM scenarios"))
     codes = {code for (code,) in rows(folder.path / "helmbench.db", "SELECT code FROM results")}
-    first, step = {"qa.jsonl": (1, 2), "qa.json": (2, 6), "qa.parquet": (1, 1)}.get(name, (2, 2))
-    assert codes == {f"row-{first + step * n}" for n in range(50)}  # as an editor counts
+    assert codes == {f"row-{n}" for n in range(1, 51)}
 
 
 @pytest.mark.parametrize("file", ["data/test-00000-of-00001.parquet", "doubles/test.jsonl"])
@@ -292,7 +292,7 @@ def test_tables_are_sampled_sharded_resumed_compared_and_judged_anew_as_packs_ar
     assert folder.run("qa.csv", _COLUMNS, "--helmbench-sample=10").parseoutcomes()["deselected"] == 40
     halves = [folder.run("qa.csv", _COLUMNS, f"--helmbench-shard={k}/2").parseoutcomes() for k in (1, 2)]
     assert sum(half["passed"] for half in halves) == 34
-    folder.run("qa.csv::row-4[test/good]", _COLUMNS).assert_outcomes(passed=1)
+    folder.run("qa.csv::row-2[test/good]", _COLUMNS).assert_outcomes(passed=1)
     table.write_bytes(table.read_bytes().replace(b"Doppelte von 3;", b"Doppelte von 3|3;"))
     assert [captured(capsys, *words)[0] for words in (("compare", "1", "2"), ("rescore", "1"))] == [0, 0]
     assert folder.verdicts(4)[2] == "passed"
@@ -312,7 +312,7 @@ def test_two_commands_lead_from_a_table_to_a_page_with_the_question_of_every_row
     folder.write("qa.csv", _TABLES["qa.csv"]().replace(b"Frage;Antwort", b"query;gold", 1))
     result = folder.run("qa.csv", "-q", "--helmbench-model=test/b")
     result.assert_outcomes(passed=68, failed=32)
-    assert 'row-6[test/good]: expected ["6", "das Doppelte von 3"], observed 3' in result.outlines
+    assert 'row-3[test/good]: expected ["6", "das Doppelte von 3"], observed 3' in result.outlines
     assert helmbench(folder.path, "report", "--format=html", "-o", "r.html").returncode == 0
     found = cells_of((folder.path / "r.html").read_text("utf-8"), "question")
     assert found[0].startswith("Größe 1: Wie viel ist 1 × 2; „schnell")

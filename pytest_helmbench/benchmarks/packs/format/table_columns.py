@@ -179,7 +179,7 @@ class Tables:
     def rows(self, path: Path, digest: hashlib._Hash) -> Iterator[ReadRow]:
         """Yield the rows of a table as a pack has them, and add the table to a hash.
 
-        A row without an id is `row-17` by its line, in the second table `row-2.17`.
+        The 17th row without an id is `row-17`, in the second table `row-2.17`.
 
         Raises:
             TableError: It cannot be understood.
@@ -195,9 +195,9 @@ class Tables:
         self.columns = columns
         digest.update(json.dumps([columns.stated, columns.rubric], sort_keys=True).encode())
         place = self.paths.index(path)
-        for record in table.records:
+        for number, record in enumerate(table.records, start=1):
             line = record.line.number
-            row = columns.pack_row(record, f"row-{place + 1}.{line}" if place else f"row-{line}")
+            row = columns.pack_row(record, f"row-{place + 1}.{number}" if place else f"row-{number}")
             whole = not record.faults.errors
             raw = json.dumps(row, ensure_ascii=False).encode() if whole else b""
             yield ReadRow(
