@@ -140,6 +140,7 @@ def judge_messages(
     case: Case,
     reply_text: str,
     before: Sequence[Utterance] = (),
+    calls: Sequence[MadeCall] = (),
 ) -> tuple[Message, ...]:
     """Return the judge's prompt: one user message in which rubric, prompt and reply stand fenced.
 
@@ -151,13 +152,18 @@ def judge_messages(
         case: As composed.
         reply_text: The last reply as the judge sees it.
         before: What was said before that; empty for a case of one question.
+        calls: Tool calls of the reply to one question.
     """
     rubric, reply = without_surrogates(criterion.rubric), without_surrogates(reply_text)
     spoken = [one._replace(text=without_surrogates(one.text)) for one in before]
     asked = [message.content for message in case.messages if message.role != "system"]
     asked = [case.own_system, *asked] if case.own_system else asked
     prompt = without_surrogates("\n\n".join(asked))
-    fence = _fence(template.text, rubric, *([one.text for one in spoken] or [prompt]), reply)
+    called = [
+        without_surrogates(f"{call.name} {json.dumps(call.arguments, ensure_ascii=False)}") for call in calls
+    ]
+    fence = _fence(template.text, rubric, *([one.text for one in spoken] or [prompt]), reply, *called)
+    reply = "\n".join([*filter(None, (reply,)), *(f"TOOL CALL {fence}\n{call}" for call in called)])
     data = {"rubric": rubric, "prompt": prompt, "reply": reply}
     if spoken:
         last = Utterance(case.asked_turns[-1], "model", reply)
@@ -359,7 +365,7 @@ async def evaluate_judged(
     before, wording = earlier_utterances(case, reply), template.of(case)
 
     async def evaluate(criterion: Criterion) -> Evaluation:
-        messages = judge_messages(wording, criterion, case, text, before)
+        messages = judge_messages(wording, criterion, case, text, before, () if before else reply.tool_calls)
         rule_hash = rule.criterion_hash(criterion, wording.hash, deciding_judge(judges))
 
         async def verdict_of(judge: str) -> Evaluation:
