@@ -188,7 +188,8 @@ def _document(function: str, returned: object) -> object:
     dump = getattr(returned, "model_dump", None)
     document = dump(mode="json") if callable(dump) else returned
     if isinstance(document, dict) and ("tool_calls" in document or "function_call" in document):
-        document = {"choices": [{"message": {"role": "assistant", **document}, "finish_reason": "stop"}]}
+        choice = {"message": {"role": "assistant", **document}, "finish_reason": "stop"}
+        document = {"choices": [choice], "error": document.get("error")}
     if isinstance(document, dict) and "choices" in document:
         try:
             return json.loads(json.dumps(document))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from codecs import BOM_UTF8
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,6 +28,7 @@ _FAULTED: Mapping[Finish, tuple[FaultKind, str, str]] = {
     Finish.FILTERED: (FaultKind.BLOCKED, "moderation", "the provider's moderation cut the reply"),
 }
 """Ends after which there is no reply: kind, reason and sentence of the fault."""
+_JSON_BEGUN = re.compile(r"$|\{\s*(?:\"|$)|\[\s*(?:[\[{\"]|$)")
 _FEWEST_BOUND_TOKENS = 16
 """A reply of exactly so many tokens as it may have was cut, whatever the word for its end, above these."""
 
@@ -62,12 +64,15 @@ def parse_reply(
     """
     if not 200 <= status < 300:
         return classify(status, headers, body, endpoint, sent_schema=sent_schema)
+    server = endpoint.server if endpoint is not None else ANY_SERVER
     document = _decoded(body)
-    if not isinstance(document, dict):
+    is_whole = isinstance(document, dict) and not is_stream(body)
+    form = "" if is_whole or not server.unread_hint() else _other_form(body)
+    if form or not isinstance(document, dict):
         what = "a stream that breaks off" if is_stream(body) else "something that is not a JSON object"
         start = excerpt(body[:1000].decode("utf-8", "replace"), endpoint)
-        return _malformed(status, "not_json", f"{what}: {start!r}")
-    server = endpoint.server if endpoint is not None else ANY_SERVER
+        fault = _malformed(status, "not_json", f"{form or what}: {start!r}")
+        return replace(fault, hint=server.unread_hint()) if form else fault
     usage = stated_usage(document, headers, server)
     choice = first_choice(document)
     # Routers put the error of a server that broke off into the choice.
@@ -89,6 +94,19 @@ def _decoded(body: bytes) -> JsonValue:
     if is_stream(body):
         return streamed_document(body)
     return decoded_json(body.removeprefix(BOM_UTF8).decode("utf-8", "replace"))
+
+
+def _other_form(body: bytes) -> str:
+    """Return the form of an answer that was never meant to be one JSON value; empty for JSON, whole or broken off."""
+    if is_stream(body):
+        return "" if b'"choices"' in body else "a stream of events that are not those of a chat completion"
+    text = body.removeprefix(BOM_UTF8).decode("utf-8", "replace").strip()
+    if decoded_json(text) is not None:
+        return ""
+    lines = text.split("\n", 1)
+    if len(lines) > 1 and isinstance(decoded_json(lines[0]), dict | list):
+        return "several JSON values, one a line"
+    return "" if _JSON_BEGUN.match(text) else "text that is not JSON"
 
 
 def reply_document(body: bytes) -> JsonObject:

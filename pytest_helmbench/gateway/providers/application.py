@@ -25,6 +25,16 @@ _FUNCTION = re.compile(
     r"python:(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)"
 )
 _ABSENT = object()
+_ERROR_KEY = re.compile(r"(?:is|has)?(?:errors?|exception)(?:message|msg|code|type|details?)?")
+_NO_ERROR = ("", "0", "none", "null", "false", "no error", "ok", "success")
+_FAILED = re.compile(
+    r"(?:ok|success) false|(?:status|state) (?:error|failed|failure)|status(?:code)? [45]\d\d"
+)
+_MESSAGES = ("message", "detail", "msg")
+_FUNCTION_HINT = (
+    "the answer must be JSON; a function reads any other form: write '- id: python:mybot:answer' in models.yml, and in"
+    " mybot.py a def answer(messages) that asks the application and returns the text"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +117,14 @@ class HttpApplication(_Application):
             return MissingReply("no_reply", f"null at {path!r}, where 'response' has the text", is_final=True)
         names = ", ".join(answer) if isinstance(answer, dict) else type(answer).__name__
         hint = f"name its place in models.yml; the answer holds: {names}"
+        hint = "write 'response: $': the whole answer is the text" if isinstance(answer, str) else hint
         return MissingReply(
             "no_choices", f"nothing at {path!r}, where 'response' has the text", hint, is_final=True
         )
+
+    def unread_hint(self) -> str:
+        """Return how an entry reads what is not JSON."""
+        return _FUNCTION_HINT
 
 
 def as_asked(body: JsonObject) -> dict[str, JsonValue]:
@@ -147,21 +162,71 @@ def _values(body: JsonObject) -> dict[str, JsonValue]:
     return {**body, **texts}
 
 
+def _steps(path: str) -> list[str]:
+    """Return the keys and numbers of a dotted path; `$` alone is the whole answer."""
+    return list(filter(None, path.removeprefix("$").split(".")))
+
+
 def _at(document: JsonValue, path: str) -> object:
     """Return what stands at a dotted path; a number counts into a list."""
     value: object = document
-    for step in path.removeprefix("$").strip(".").split("."):
-        if isinstance(value, dict) and step in value:
-            value = value[step]
-        elif isinstance(value, list) and step.lstrip("-").isdigit() and -len(value) <= int(step) < len(value):
-            value = value[int(step)]
-        else:
-            return _ABSENT
+    for step in _steps(path):
+        value = _below(value, step)
     return value
 
 
+def _below(value: object, step: str) -> object:
+    if isinstance(value, dict) and step in value:
+        found: object = value[step]
+        return found
+    if isinstance(value, list) and step.lstrip("-").isdigit() and -len(value) <= int(step) < len(value):
+        return value[int(step)]
+    return _ABSENT
+
+
+def _stated_error(document: JsonValue, path: str) -> JsonObject | None:
+    """Return the error that an answer states on the way to its text, or in an object beside the way; None for none."""
+    value: object = document
+    for step in _steps(path):
+        if isinstance(value, dict):
+            beside = {key: item for key, item in value.items() if key != step}
+            objects = (item for item in beside.values() if isinstance(item, dict))
+            errors = (_error_in(beside, _FAILED), *(_error_in(item) for item in objects))
+            if (found := next(filter(None, errors), None)) is not None:
+                return found
+        value = _below(value, step)
+    return None
+
+
+def _error_in(stated: JsonObject, failed: re.Pattern[str] | None = None) -> JsonObject | None:
+    """Return the error of an object by its name, or by a status that says so."""
+    for key, value in stated.items():
+        name = key.lower().replace("_", "").replace("-", "")
+        if _ERROR_KEY.fullmatch(name) and _says_something(value):
+            first = next(filter(_says_something, value)) if isinstance(value, list) else value
+            if isinstance(first, str):
+                return {"message": first}
+            if isinstance(first, dict):
+                return first if any(map(first.get, _MESSAGES)) else {**first, "message": json.dumps(first)}
+        elif failed is None or failed.fullmatch(f"{name} {value}".lower()) is None:
+            continue
+        said = next(filter(None, map(stated.get, _MESSAGES)), "")
+        code = value if isinstance(value, int) and value > 1 else None
+        return {"message": f"{key}: {json.dumps(value)} {said}".strip(), "code": code}
+    return None
+
+
+def _says_something(value: JsonValue) -> bool:
+    """Return whether the value of an error says that there is one: null, false, 0, 200, `none` and {} do not."""
+    if isinstance(value, dict | list):
+        return any(map(_says_something, value.values() if isinstance(value, dict) else value))
+    if isinstance(value, str):
+        return value.strip().lower().rstrip(".") not in _NO_ERROR
+    return isinstance(value, int) and value != 0 and not 200 <= value < 300
+
+
 def _completion(document: JsonValue, places: Mapping[str, str]) -> dict[str, object]:
-    """Return an answer as a chat completion: without choices, and with its error, where it has no text."""
+    """Return an answer as a chat completion: without choices where it has no text, with the error it states."""
 
     def stated(name: str, default: object = None) -> object:
         found = _at(document, places[name]) if name in places else _ABSENT
@@ -173,9 +238,9 @@ def _completion(document: JsonValue, places: Mapping[str, str]) -> dict[str, obj
         "usage": {name: value for name, value in usage.items() if value is not None},
         "answer": document,
     }
+    completion["error"] = _stated_error(document, places["text"])
     text = stated("text")
     if text is None:
-        completion["error"] = document.get("error") if isinstance(document, dict) else None
         return completion
     content = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
     message = {"role": "assistant", "content": content}

@@ -120,6 +120,10 @@ class Provider:
         """Return why an answer, as `read` has returned it, is a chat completion without choices."""
         return MissingReply("no_choices", "without choices")
 
+    def unread_hint(self) -> str:
+        """Return what to do about an answer that is not JSON; empty where it is the server's fault."""
+        return ""
+
     def price_places(self, model: str, base_url: str) -> tuple[PricePlace, ...]:
         """Return where the price list may know a model, the best place first.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -56,6 +57,49 @@ def cancelled_in_a_thread(messages):
 """
 
 
+_OUTCOMES = "SELECT perturbation, outcome FROM v_results"
+_SORRY = "Sorry, please ask a teacher later."
+_ANSWERS: list[tuple[str, bytes | dict[str, Any], str]] = [
+    # The path of `response`, an answer, and a part of the error; empty where the text counts.
+    ("data.reply", {"data": {"reply": "teacher"}, "error": None, "errors": [], "status": "done"}, ""),
+    ("data.reply", {"data": {"reply": "teacher", "error": {"code": 0, "message": ""}}, "success": True}, ""),
+    ("data.reply", {"data": {"reply": "teacher", "error": "none"}, "status": 200, "is_error": False}, ""),
+    ("data.reply", {"data": {"reply": "teacher"}, "order": {"status": "failed"}, "error_rate": 0.5}, ""),
+    ("data.reply", {"data": {"reply": "teacher"}, "steps": [{"error": "asked again"}]}, ""),
+    ("data.error", {"data": {"error": "ask a teacher"}}, ""),
+    ("$", b'"ask a teacher"', ""),
+    ("data.reply", {"data": {"reply": _SORRY}, "error": "index is gone"}, "index is gone"),
+    ("data.reply", {"data": {"reply": _SORRY, "error": {"reason": "no index"}}}, "no index"),
+    ("data.reply", {"data": {"reply": _SORRY}, "meta": {"error": {"message": "no shard"}}}, "no shard"),
+    ("data.reply", {"data": {"reply": _SORRY}, "error": True, "message": "out of seats"}, "out of seats"),
+    ("data.reply", {"data": {"reply": _SORRY}, "errors": [{"message": "no schema"}]}, "no schema"),
+    ("data.reply", {"data": {"reply": _SORRY}, "errors": ["tool gone"]}, "tool gone"),
+    ("data.reply", {"data": {"reply": _SORRY}, "status": "error"}, 'status: "error"'),
+    ("data.reply", {"data": {"reply": _SORRY}, "statusCode": 503}, "an error 503"),
+    ("data.reply", {"data": {"reply": _SORRY, "isError": True}}, "isError: true"),
+    ("data.reply", {"data": {"reply": _SORRY, "ok": False}}, "ok: false"),
+    ("data.reply", {"data": None, "errorMessage": "no disk"}, "no disk"),
+    ("out.0.reply", {"out": [{"reply": _SORRY, "error_code": "E7"}]}, "E7"),
+    ("data.reply", b'"ask a teacher"', "write 'response: $'"),
+    (
+        "data.reply",
+        b"ask a teacher",
+        "with text that is not JSON: 'ask a teacher' hint: the answer must be JSON",
+    ),
+    ("data.reply", b"<p>ask a teacher</p>", "- id: python:mybot:answer"),
+    ("data.reply", b'{"part": "ask a "}\n{"part": "teacher"}\n', "with several JSON values, one a line"),
+    (
+        "data.reply",
+        b'event: part\ndata: {"part": "teacher"}\n\ndata: [DONE]\n\n',
+        "events that are not those",
+    ),
+    ("data.reply", b'{"data": {"reply": "ask a tea', "with something that is not a JSON object"),
+    ("", b"ask a teacher", "with text that is not JSON"),
+    ("", b'data: {"part": "teacher"}\n\n', "events that are not those of a chat completion"),
+    ("", b'data: {"choices": [{"delta": {"content": "teach', "with a stream that breaks off"),
+]
+
+
 @pytest.fixture
 def server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """An application with an interface of its own: its address, and the requests that it received."""
@@ -66,10 +110,12 @@ def server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             seen.append({"path": self.path, "key": self.headers.get("Authorization"), **body})
             said = {"say": None if self.path.endswith("null") else "ask a teacher"}
-            answer = json.dumps({"out": [said], "meter": {"in": 11, "out": 4, "usd": 0.5}})
+            answer: object = {"out": [said], "meter": {"in": 11, "out": 4, "usd": 0.5}}
+            if self.path.endswith("answers"):
+                answer = _ANSWERS[int(re.findall("m([0-9]+)", str(body))[-1]) - 1][1]
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(answer.encode())
+            self.wfile.write(answer if isinstance(answer, bytes) else json.dumps(answer).encode())
 
         def log_message(self, *_arguments: object) -> None:
             pass
@@ -341,6 +387,27 @@ def test_an_answer_without_its_text_is_an_error_that_names_the_path_and_is_asked
     refused = run_pytest(pytester, *ask, "--helmbench-resume")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     assert f"address of my-app was {url}{place}, now {url}/moved" in refused.stderr.str()
+
+
+@pytest.mark.parametrize("path", sorted({path for path, _, _ in _ANSWERS}))
+def test_an_answer_that_states_an_error_or_has_another_form_is_an_error(
+    pytester: pytest.Pytester, server: tuple[str, list[dict[str, Any]]], path: str
+) -> None:
+    _write(pytester.path, "app_h", cases=len(_ANSWERS))
+    model = {"id": "my-app", "url": server[0] + "/answers", **({"response": path} if path else {})}
+    (pytester.path / "models.yml").write_text(json.dumps([model]))
+    ask = ("benchmark", "--helmbench-models-file=models.yml", "--helmbench-max-retries=0")
+    database = pytester.path / "helmbench.db"
+    wanted = {f"PT{number}": error for number, (at, _, error) in enumerate(_ANSWERS, 1) if at == path}
+    result = run_pytest(
+        pytester, *ask, "--helmbench-show=all", "-k", " or ".join(f"{code}[" for code in wanted)
+    )
+    sections = re.split(r"ERROR at setup of P1-B1-S1-(PT\d+)", " ".join(result.stdout.str().split()))
+    errors = dict(zip(sections[1::2], sections[2::2], strict=True))
+    found = {code: errors.get(code, outcome) for code, outcome in rows(database, _OUTCOMES)}
+    assert found.keys() == wanted.keys()
+    for code, error in wanted.items():
+        assert error in found[code] if error else found[code] == "passed", (code, found[code])
 
 
 @pytest.mark.parametrize(
