@@ -235,7 +235,7 @@ def prompt_command(
     """Print the request that a case would send, without sending it.
 
     CODE is that of a case of the benchmark at PATH. The command prints messages and response format, or the request
-    body with --json or --model. Of a conversation it prints all messages: `(reply 1)` is the model's reply to turn 1.
+    body with --json or --model. It prints all messages of a conversation: `(reply 1)` is the model's reply to turn 1.
     A Bench Pack writes its requests itself, so only its own description is printed.
     """
     if place is not None:

@@ -181,7 +181,7 @@ def _codes_below(path: Path, detail: RunDetail, code: str | None) -> frozenset[s
 def _selected(code: str, known: Iterable[str]) -> frozenset[str]:
     try:
         selection = Selection.parse(code)
-    except SelectError:  # it is no code of a tree, and so the id of a row that is not there
+    except SelectError:  # the id of a row that is not there: trees have codes
         return frozenset()
     parsed = ((name, CaseCode.parse(name)) for name in known)
     return frozenset(name for name, own in parsed if own is not None and selection.matches(own.parts()))

@@ -121,7 +121,7 @@ def _light(cls: type[T], *, eq: bool, shows: bool) -> type[T]:
 
 
 def _says(value: object, word: str) -> object:
-    """Return what a field says of a use of it: what is no `field()` is of all uses."""
+    """Return what a field says of a use of it: one without `field()` is of all uses."""
     return getattr(value, word) if isinstance(value, LibraryField) else True
 
 

@@ -259,7 +259,7 @@ def _put_in_place(path: Path, out: Path, *, force: bool) -> None:
             out.open("xb").close()  # of two merges at once one gets the name
         except FileExistsError:
             raise MergeError(f"{out} is there already\n  hint: name another file with -o FILE") from None
-    # Of a file that is replaced: SQLite would read them into the new one.
+    # SQLite would read those of a file that is replaced into the new one.
     for suffix in ("-wal", "-shm", "-journal"):
         out.with_name(out.name + suffix).unlink(missing_ok=True)
     path.replace(out)

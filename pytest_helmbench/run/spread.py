@@ -198,7 +198,7 @@ class Spread:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What was wrong with shards, in sentences."""
+        """The faults of shards, in sentences."""
         return tuple(shard.problem for shard in self._shards if shard.problem)
 
     @property

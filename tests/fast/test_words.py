@@ -35,24 +35,7 @@ _OLD_TURNS = re.compile(
     r"|(?<!there )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b|other\b|larger\b|smaller\b|earlier\b)",
     re.IGNORECASE,
 )
-"""Turns of phrase that the tests, the docs and most rooms of the package have lost."""
-_OLD_ROOMS = frozenset(
-    {
-        "bench_packs",
-        "cli",
-        "core",
-        "options",
-        "packs",
-        "results",
-        "run",
-        "sandbox",
-        "scenario_trees",
-        "scoring",
-        "speed",
-        "store",
-    }
-)
-"""Rooms, and kinds of benchmarks, whose docstrings still have old turns; one that has lost them leaves the list."""
+"""Turns of phrase that package, tests and docs have lost."""
 _KEPT = re.compile(
     "nobody answers questions|A short reply stands for the accepted answer|nobody:x:65534:65534:nobody"
 )
@@ -71,34 +54,21 @@ def test_the_package_and_the_demo_are_in_plain_words() -> None:
         assert [line for line in lines if _STUMBLED_OVER.search(line)] == [], path
 
 
-@pytest.mark.parametrize(
-    ("folder", "patterns"),
-    [
-        ("pytest_helmbench", (_POINTS_ELSEWHERE, _STUMBLED_OVER)),
-        ("tests", (_POINTS_ELSEWHERE, _STUMBLED_OVER, _OLD_TURNS, _FIRST_WORDS)),
-    ],
-    ids=["package", "tests"],
-)
-def test_docstrings_say_themselves_what_they_mean(folder: str, patterns: tuple[re.Pattern[str], ...]) -> None:
+@pytest.mark.parametrize("folder", ["pytest_helmbench", "tests"])
+def test_docstrings_say_themselves_what_they_mean(folder: str) -> None:
+    patterns = (_POINTS_ELSEWHERE, _STUMBLED_OVER, _OLD_TURNS, _FIRST_WORDS)
     texts = [
-        (path.name, text)
+        (path.name, _KEPT.sub("", text))
         for path in (_ROOT / folder).rglob("*.py")
         for text in _explanations(path.read_text("utf-8"))
     ]
     assert [text for text in texts if any(pattern.search(text[1]) for pattern in patterns)] == []
 
 
-def test_the_rooms_without_old_turns_stay_so() -> None:
-    paths = [
-        path
-        for path in PACKAGE.rglob("*.py")
-        if _OLD_ROOMS.isdisjoint(path.relative_to(PACKAGE).with_suffix("").parts[:2])
-    ]
-    assert len(paths) > 80
-    texts = [
-        (path.name, _KEPT.sub("", text)) for path in paths for text in _explanations(path.read_text("utf-8"))
-    ]
-    assert [text for text in texts if _OLD_TURNS.search(text[1]) or _FIRST_WORDS.search(text[1])] == []
+def test_messages_are_without_old_turns_too() -> None:
+    texts = [(path.name, text) for path in PACKAGE.rglob("*.py") for text in _messages(path)]
+    assert len(texts) > 500
+    assert [text for text in texts if _OLD_TURNS.search(text[1])] == []
 
 
 def _explanations(source: str) -> Iterator[str]:

@@ -167,14 +167,14 @@ function part(value, key) {
   }
 }
 
-/** Return what was thrown in a line: name and message, its cause, or the value that is no error. */
+/** Return what was thrown in a line: name and message, its cause, or the value that is not an error. */
 function brief(thrown, depth = 0) {
   if ((typeof thrown !== "object" && typeof thrown !== "function") || thrown === null) {
     return typeof thrown === "symbol" || typeof thrown === "bigint" ? text(thrown) : `${thrown}`;
   }
   const name = stringOr(part(thrown, "name"), "");
   const message = stringOr(part(thrown, "message"), "");
-  if (!name && !message) return `a value that is no error: ${depth ? "" : slice(encode(thrown, BOUNDS.thrown), 0, 300)}`;
+  if (!name && !message) return `a value that is not an error: ${depth ? "" : slice(encode(thrown, BOUNDS.thrown), 0, 300)}`;
   const said = `${name && message ? `${name}: ${message}` : name || message}`;
   const cause = part(thrown, "cause");
   return cause === undefined || depth >= 3 ? said : `${said} (cause: ${brief(cause, depth + 1)})`;
