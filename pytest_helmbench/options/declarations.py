@@ -243,7 +243,7 @@ class Options:
         FILE, None, "template of the judge's prompt", absent="built in", use="judges"
     )
     dry_run: bool = _CASES.per_shard(FLAG, False, "compose and price every case, call nothing")
-    require_run: bool = _RESULT.per_shard(FLAG, False, "a run in which nothing was judged is a failure")
+    require_run: bool = _RESULT.per_shard(FLAG, False, "a benchmark of which nothing was judged is a failure")
     allow_skipped: bool = _RESULT.per_shard(FLAG, False, "a session in which every case was skipped ends 0")
     repeat: int = _CASES.same(whole("N", 1), 1, "repetitions per case")
     sample: str | None = _CASES.same(

@@ -10,7 +10,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.pytest_side.say.ci import in_ci
-from pytest_helmbench.pytest_side.say.run_names import run_names, scores_by_name
+from pytest_helmbench.pytest_side.say.run_names import planned_names, run_names, scores_by_name
 from pytest_helmbench.reports.headline import BUDGET_SPENT, Headline, SessionState, cause_of, headline
 from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.results.gates import GateReport, JudgedCases
@@ -166,7 +166,8 @@ def _judged(coordinator: Coordinator, comparisons: Mapping[str, RunComparison]) 
         for run_id, name in run_names(coordinator).items()
         if run_id in scored
     }
-    return coordinator.gates.judge(scores_by_name(coordinator), comparisons, cases)
+    scores = dict.fromkeys(comparisons) | dict(scores_by_name(coordinator))
+    return coordinator.gates.judge(scores, comparisons, cases)
 
 
 def _comparisons(coordinator: Coordinator) -> Mapping[str, RunComparison]:
@@ -178,7 +179,8 @@ def _comparisons(coordinator: Coordinator) -> Mapping[str, RunComparison]:
     except HelmbenchError as error:
         coordinator.note(f"no comparison: {error}")
         return {}
-    return {name: found[run_id] for run_id, name in run_names(coordinator).items() if run_id in found}
+    named = {name: found[run_id] for run_id, name in run_names(coordinator).items() if run_id in found}
+    return named | {name: one for name, one in coordinator.baselines.lost.items() if not one.allows_gone}
 
 
 def _items_left(session: Session) -> Cause | None:
@@ -213,12 +215,15 @@ def _database_taken(session: Session) -> Cause | None:
 
 
 def _nothing_judged(session: Session) -> Cause | None:
-    """Return that models have no verdict, where verdicts are required or a key is missing in CI."""
-    plan = session.plan
+    """Return what has no verdict: a model, a benchmark too with --helmbench-require-run, or a key is missing in CI."""
+    plan, settings = session.plan, session.coordinator.settings
     unjudged = _unjudged_models(session)
-    if session.only_collected or (plan is not None and not unjudged):
+    if session.only_collected:
         return None
-    settings = session.coordinator.settings
+    if plan is not None and not unjudged:
+        named = _unjudged_benchmarks(session, plan) if settings.require_run else []
+        text = f"nothing was judged of {', '.join(named)} (--helmbench-require-run)"
+        return Cause(text) if named else None
     required_by = "--helmbench-require-run" if settings.require_run else "a gate" if session.has_gate else ""
     of_some = plan is not None and len(unjudged) < len({run.model for run in plan.runs})
     keyless = {run.why_not: run.variable for run in plan.runs if run.variable} if plan is not None else {}
@@ -242,6 +247,18 @@ def _unjudged_models(session: Session) -> list[str]:
     }
     asked = (run.model for run in runs.plan.runs if run.tests or runs.plan.shard is None)
     return list(dict.fromkeys(model for model in asked if model not in judged))
+
+
+def _unjudged_benchmarks(session: Session, plan: Plan) -> list[str]:
+    """Return the runs of which no case was judged, and what was named and has no case at all."""
+    runs, library = session.coordinator.runs, session.coordinator.library
+    found = [
+        name
+        for run, name in zip(plan.runs, planned_names(session.coordinator, plan).values(), strict=True)
+        if not runs.tallies[runs.run_ids[run.key]].judged and (run.tests or plan.shard is None)
+    ]
+    found += [loaded.outline.name for loaded in library.loaded if not (loaded.count() or loaded.broken)]
+    return found + [path.name for path in library.named_for_nothing]
 
 
 def _models_stopped(session: Session) -> Cause | None:

@@ -297,8 +297,12 @@ class SessionPlugin:
         if self._coordinator is None:
             return
         is_named = self._config.getoption("helmbench_select") is not None
+        start = self._config.invocation_params.dir
+        if self._config.args_source is not pytest.Config.ArgsSource.ARGS and benchmark_root(start) is None:
+            self._library.named.extend(absolute(self._config.rootpath / path) for path in self.settings.paths)
         for argument in self._config.args:
             path = self._config.invocation_params.dir / argument.split("::")[0]
+            self._library.named.append(absolute(path))
             inside = benchmark_root(path)
             for root in dict.fromkeys([*([inside] if inside is not None else []), *benchmarks_below(path)]):
                 try:

@@ -202,11 +202,10 @@ def _conclusion(found: RunComparison, scope: ScopeChange) -> str:
 
 def _missed(run: RunGates) -> Iterator[str]:
     """Yield each requirement that a run misses."""
+    coverage = None if run.score is None else run.score.total.coverage
     if run.score is None:
-        yield "the run has no score"
-        return
-    coverage = run.score.total.coverage
-    if coverage is None or coverage < run.min_coverage:
+        yield from () if run.worse else ("the run has no score",)
+    elif coverage is None or coverage < run.min_coverage:
         covers = gate_figures(coverage, run.min_coverage)[0]
         yield f"{_not_judged(run, run.score)} ({covers}, wanted {wanted(run.min_coverage)})"
     else:
@@ -218,7 +217,7 @@ def _missed(run: RunGates) -> Iterator[str]:
         return
     if found.gone and not found.allows_gone:
         yield gone_text(found)
-    if not found.scopes:
+    if not found.scopes and found.reason:
         yield found.reason
     for scope in found.scopes:
         if found.verdict_of(scope) in _FAILING:

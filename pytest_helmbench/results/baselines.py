@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
+from typing import TypeAlias
 
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonValue
@@ -21,6 +24,7 @@ from pytest_helmbench.results.comparing import (
     RunComparison,
     RunRef,
     compare_runs,
+    gone_cases,
     not_comparable,
 )
 from pytest_helmbench.results.run_addresses import Addressed, RunAddressError, resolve, shown_session
@@ -34,6 +38,12 @@ from pytest_helmbench.store.read.score_facts import RunFacts, load_facts
 from pytest_helmbench.store.write.run_rows import write_baselines
 
 _ADDRESS = re.compile(r"(?:\d+|last(?:~\d+)?|.+\.(?:db|json)|.+#\d+)\Z", re.ASCII)
+
+CasesNow: TypeAlias = Callable[[Path, str, Collection[Path]], Collection[str] | None]
+"""The cases that the benchmark at a folder, else another of its name, defines; None where unknown.
+
+The last argument has the folders of benchmarks that are compared already.
+"""
 
 
 class BaselineError(HelmbenchError):
@@ -170,6 +180,8 @@ class Baselines:
         self._own = own
         self._start = start
         self._found: dict[tuple[str, str], tuple[Addressed, RunRef] | str] = {}
+        self.lost: dict[str, RunComparison] = {}
+        """Benchmarks of the baselines that the named paths held and no longer define, by model and benchmark."""
 
     def find(self, planned: Sequence[tuple[tuple[str, str], BenchmarkKey, str]]) -> None:
         """Look for the baseline of every planned run; the end of the session reports runs without one, too.
@@ -210,6 +222,30 @@ class Baselines:
                 self._found[key] = str(error)
             else:
                 self._found[key] = (found, ref)
+
+    def find_lost(self, named: Sequence[Path], cases_now: CasesNow) -> None:
+        """Look for benchmarks of the baselines that are gone, or have lost all that was selected.
+
+        Args:
+            named: The paths that the session runs; a benchmark elsewhere is not selected.
+            cases_now: Returns the cases that a benchmark defines; see `CasesNow`.
+        """
+        pairs = {key: found for key, found in self._found.items() if not isinstance(found, str)}
+        paired = {ref for _, ref in pairs.values()}
+        roots = {Path(root) for root, _ in self._found}
+        for (root, model), (addressed, own) in pairs.items():
+            for ref in addressed.session:
+                if ref in paired or ref.model != own.model or ref.benchmark.place is None:
+                    continue
+                folder = _folder_now(ref, own, Path(root), self._own)
+                if not any(folder.is_relative_to(path) or path.is_relative_to(folder) for path in named):
+                    continue
+                now, before = cases_now(folder, ref.benchmark.name, roots), addressed.run(ref)
+                gone = () if now is None or before is None else gone_cases(before.cases, now)
+                if gone:
+                    self.lost[f"{model} on {ref.benchmark.name}"] = RunComparison(
+                        model, None, ref, self.asked.limits, gone=gone, allows_gone=self.asked.allows_gone
+                    )
 
     def missing(self) -> Iterator[tuple[str, str]]:
         """Yield the model of every run without a baseline, and why."""
@@ -265,6 +301,24 @@ class Baselines:
                     else _compared_with(found, facts, candidate, self.asked)
                 )
         return comparisons
+
+
+def _folder_now(ref: RunRef, paired: RunRef, root: Path, own: Path) -> Path:
+    """Return where a benchmark of the baseline lies now, by where another one of that session lies.
+
+    Args:
+        ref: Of the benchmark.
+        paired: Of the other one, whose folder is `root` now.
+        own: The session's results file, which places are relative to where the two do not compare.
+    """
+    place, before = (PurePosixPath(one.benchmark.place or "").parts for one in (ref, paired))
+    ends = zip(reversed(before), reversed(root.parts), strict=False)
+    shared = len(list(takewhile(lambda names: names[0] == names[1], ends)))
+    start = before[: len(before) - shared]
+    if place[: len(start)] != start:
+        return Path(os.path.abspath(folder_of(ref.benchmark.place or "", own)))  # noqa: PTH100 - keeps links
+    above = root.parts[: len(root.parts) - shared]
+    return Path(os.path.abspath(Path(*above, *place[len(start) :])))  # noqa: PTH100 - keeps links
 
 
 def _compared_with(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -324,14 +324,18 @@ def _scoped(
     """Return an empty comparison with the cases of the baseline that are gone or not selected."""
     defined = candidate.defined
     missing = [code for code in baseline.cases if code not in defined] if defined else []
-    # A broken scenario is defined by its own code.
-    gone = [code for code in missing if scenario_of(code) not in defined]
     selected = {*facts.codes, *(case.code for case in facts.broken), *missing}
     return replace(
         not_comparable(candidate.ref, baseline.ref, limits, ""),
-        gone=tuple(sorted(gone, key=natural_key)),
+        gone=gone_cases(missing, defined),
         cases_not_selected=sum(code not in selected for code in baseline.cases) if defined else 0,
     )
+
+
+def gone_cases(codes: Iterable[str], defined: Collection[str]) -> tuple[str, ...]:
+    """Return the cases that a benchmark does not define any more; a broken scenario is defined by its own code."""
+    gone = (code for code in codes if code not in defined and scenario_of(code) not in defined)
+    return tuple(sorted(gone, key=natural_key))
 
 
 def _other_sample(candidate: ComparedRun, baseline: ComparedRun) -> str:

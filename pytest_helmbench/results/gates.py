@@ -54,9 +54,9 @@ class Gates:
         return GateReport(tuple(replace(run, cases=(cases or {}).get(run.name)) for run in runs))
 
     def _run(self, name: str, score: RunScore | None, comparisons: Mapping[str, RunComparison]) -> RunGates:
-        if score is None:
-            return RunGates(name)
         comparison = comparisons.get(name)
+        if score is None:
+            return RunGates(name, comparison=comparison, worse=comparison is not None)
         if not (self.asked or self.min_coverage is not None or comparison is not None):
             return RunGates(name, score, min_coverage=Fraction(0))
         coverage = self.min_coverage if self.min_coverage is not None else Fraction(1)

@@ -101,6 +101,7 @@ class Coordinator:
             self.runs.find_resumption(plan, self.settings.resume.run)
         if self.baselines is not None:
             self.baselines.find([(run.key, self.runs.benchmark_of(run), run.model) for run in plan.runs])
+            self.baselines.find_lost(self.library.named, self.library.cases_now)
 
     def open(
         self,

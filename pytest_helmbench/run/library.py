@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from importlib import import_module
 from pathlib import Path
@@ -52,6 +52,8 @@ class Library:
         self._loader_of: dict[Path, Loader] = {}
         self._loop: LoopThread | None = None
         self._samples: dict[Path, Sample | None] = {}
+        self.named: list[Path] = []
+        """The paths that the session runs, from the root."""
 
     @property
     def hidden(self) -> HiddenValues:
@@ -94,6 +96,27 @@ class Library:
     def count(self, roots: Collection[Path]) -> int:
         """Return how many cases with models the benchmarks at some folders have."""
         return sum(loaded.count() * len(loaded.targets) for loaded in self.loaded if loaded.root in roots)
+
+    @property
+    def named_for_nothing(self) -> Iterator[Path]:
+        """The named folders with neither a benchmark nor a Python file in them."""
+        known = [*self._loaded, *self._unreadable]
+        for path in self.named:
+            is_used = any(root.is_relative_to(path) or path.is_relative_to(root) for root in known)
+            if path.is_dir() and not is_used and next(path.rglob("*.py"), None) is None:
+                yield path
+
+    def cases_now(self, root: Path, name: str, paired: Collection[Path]) -> Collection[str] | None:
+        """Return the cases that the benchmark at a folder, else another of its name, defines; None where unknown.
+
+        Args:
+            paired: Folders of benchmarks that are not that one.
+        """
+        others = (one for one in self.loaded if one.root not in paired and one.outline.name == name)
+        found = self._loaded.get(root) or next(others, None)
+        if root in self._unreadable or (found is not None and found.count() and not [*found.files]):
+            return None  # pytest alone knows all hand-written tests
+        return () if found is None else defined_cases(found)
 
     def load(self, root: Path) -> Loaded:
         """Return the benchmark at a folder.
@@ -199,6 +222,18 @@ class Library:
         for loader in self._loaders.values():
             if isinstance(loader, RunFollower):
                 yield loader
+
+
+def defined_cases(loaded: Loaded, healthy: Iterable[str] | None = None) -> tuple[str, ...]:
+    """Return the cases that the files of a benchmark define, broken ones too.
+
+    Args:
+        healthy: Those that are not broken, where they are known.
+    """
+    if healthy is None:
+        healthy = (job.code for file in loaded.files for job in loaded.jobs(file, "", 1))
+    broken = (case.code for name, _ in loaded.broken for case in loaded.broken_cases(name))
+    return tuple(dict.fromkeys((*healthy, *broken)))
 
 
 def fetched(word: str) -> str:

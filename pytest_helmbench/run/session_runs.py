@@ -28,6 +28,7 @@ from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.stored_scores import ScoredRun, run_totals, scored_run
+from pytest_helmbench.run.library import defined_cases
 from pytest_helmbench.run.plan import Plan, PlannedRun
 from pytest_helmbench.run.selecting import sample_of
 from pytest_helmbench.run.targets import source_version
@@ -168,14 +169,10 @@ class SessionRuns:
     def _defined(self, run: PlannedRun, plan: Plan) -> tuple[str, ...]:
         """Return the cases that the files define, broken ones too; none for tests that pytest alone knows."""
         loaded = self._loaded[run.benchmark]
-        files = tuple(loaded.files)
-        if not files:
+        if not tuple(loaded.files):
             return ()
-        healthy: Iterable[str] = run.codes
-        if plan.scope != "whole" or plan.shard is not None:
-            healthy = (job.code for file in files for job in loaded.jobs(file, "", 1))
-        broken = (case.code for name, _ in loaded.broken for case in loaded.broken_cases(name))
-        return tuple(dict.fromkeys((*healthy, *broken)))
+        is_whole = plan.scope == "whole" and plan.shard is None
+        return defined_cases(loaded, run.codes if is_whole else None)
 
     def shrunk(self) -> Iterator[tuple[str, LostCases]]:
         """Yield the benchmarks that have fewer cases than when they were last run, by name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from inner_pytest import run_pytest
+from packs import row, write_pack
 from provider import Answer, Provider, Request
 from trees import MODEL, category, run_tree, write_tree
 
@@ -41,6 +42,42 @@ def test_a_gate_of_the_ini_file_counts_in_a_session_that_asks_and_in_no_other(
 
     assert run_pytest(ordinary, "test_own.py").ret == pytest.ExitCode.OK
     assert run_pytest(ordinary, "test_own.py", "--helmbench-repeat=2").ret == pytest.ExitCode.TESTS_FAILED
+
+
+_UNJUDGED = {
+    "its judge is not named": (
+        [row("free_response", {"eval.rubric": "Is it kind?"})],
+        True,
+        "test/good on demo",
+    ),
+    "it has no rows": ([], True, "demo"),
+    "it has no manifest": ([row("free_response")], False, "quiz"),
+}
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("why", _UNJUDGED)
+def test_each_named_benchmark_has_to_be_judged_where_a_run_is_required(
+    pytester: pytest.Pytester, provider: Provider, why: str, mode: str
+) -> None:
+    rows, has_manifest, name = _UNJUDGED[why]
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    quiz = write_pack(pytester.path / "quiz", rows)
+    if not has_manifest:
+        (quiz / "manifest.yaml").unlink()
+
+    def ran(*words: str) -> pytest.RunResult:
+        model = (f"--helmbench-base-url={provider.url}", "--helmbench-model=test/good")
+        return run_pytest(pytester, "benchmark", "quiz", mode, *model, *words)
+
+    assert ran().ret == pytest.ExitCode.OK
+    required = ran("--helmbench-require-run")
+
+    assert required.ret == pytest.ExitCode.TESTS_FAILED
+    assert required.outlines[-1].endswith(f"nothing was judged of {name} (--helmbench-require-run)")
+    assert ran("--helmbench-require-run", "-k", "P1-B1").ret == (
+        pytest.ExitCode.OK if has_manifest and rows else pytest.ExitCode.TESTS_FAILED
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from packs import write_pack
+from inner_pytest import run_pytest
+from packs import row, write_pack
 from provider import Provider
 from trees import category, rows, run_tree, write_tree
 
@@ -132,3 +134,75 @@ def test_what_could_not_be_read_of_a_broken_scenario_counts_one_point(tmp_path: 
         "P1-B1-S1": [("P1-B1-S1-C1", 1)],
         "P1-B1-S2": [("P1-B1-S2-C1-PT1", 1)],
     }
+
+
+def _three_benchmarks(pytester: pytest.Pytester) -> Path:
+    folder = pytester.path / "suites"
+    for name in ("alpha", "beta"):
+        write_tree(folder / name, {"P1-B1-S1": category(*["RISK"] * 6)})
+        (folder / name / "benchmark.yml").write_text(f"name: {name}\n")
+    question = {"input.question": "Message of which kind?\n\nANSWER: B", "eval.answer": "B"}
+    write_pack(folder / "quiz", [row("multiple_choice", question, f"q{number}") for number in range(6)])
+    return folder
+
+
+_NAMED = ("suites/alpha", "suites/beta", "suites/quiz")
+_LOST: Mapping[str, tuple[Callable[[Path], object], str, tuple[str, ...]]] = {
+    "a tree is deleted": (lambda folder: shutil.rmtree(folder / "beta"), "beta", ("suites",)),
+    "a pack is deleted": (lambda folder: shutil.rmtree(folder / "quiz"), "demo", ("suites",)),
+    "a tree has no scenarios/": (lambda folder: shutil.rmtree(folder / "beta/scenarios"), "beta", _NAMED),
+    "a pack has no manifest": (lambda folder: (folder / "quiz/manifest.yaml").unlink(), "demo", _NAMED),
+    "a pack has no rows": (lambda folder: (folder / "quiz/tasks.jsonl").write_text(""), "demo", _NAMED),
+    "all of it is another folder's": (lambda folder: (folder / "beta").rename("other"), "beta", ("suites",)),
+}
+
+
+@pytest.mark.parametrize("way", _LOST)
+def test_a_benchmark_of_the_baseline_that_is_gone_as_a_whole_fails_the_gate(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str], way: str
+) -> None:
+    edit, name, paths = _LOST[way]
+    folder = _three_benchmarks(pytester)
+    provider.reply = lambda ask: "B" if "ANSWER: B" in ask.prompt else None
+
+    def ran(*words: str) -> pytest.RunResult:
+        own = words if any(word.startswith("suites") for word in words) else (*paths, *words)
+        model = (f"--helmbench-base-url={provider.url}", "--helmbench-model=test/good")
+        return run_pytest(pytester, *own, *model)
+
+    assert ran().ret == pytest.ExitCode.OK
+    assert main(["export", "last", "--format", "baseline", "-o", "main.json"]) == 0
+    edit(folder)
+    (pytester.path / "elsewhere").mkdir()
+
+    for options in (
+        ("--helmbench-baseline=last",),
+        ("--helmbench-baseline=main.json", "--helmbench-db=elsewhere/new.db", "-n2"),
+    ):
+        failed = ran(*options)
+        assert failed.ret == pytest.ExitCode.TESTS_FAILED
+        assert (
+            f"✗ FAILS   test/good on {name}: 6 cases are gone from the benchmark since run"
+            in (failed.outlines[-1])
+        )
+        assert "accept that with --helmbench-allow-gone, or with a new baseline" in failed.stdout.str()
+    allowed = ran("--helmbench-baseline=main.json", "--helmbench-allow-gone")
+    assert allowed.ret == pytest.ExitCode.OK
+    assert f"test/good on {name}: 6 cases are gone" in allowed.stdout.str()
+    narrower = ran("suites/alpha", "--helmbench-baseline=main.json")
+    assert narrower.ret == pytest.ExitCode.OK
+    assert "cases are gone" not in narrower.stdout.str()
+
+
+def test_a_benchmark_that_a_selection_leaves_out_is_not_gone(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    _three_benchmarks(pytester)
+    provider.reply = lambda ask: "B" if "ANSWER: B" in ask.prompt else None
+    model = (f"--helmbench-base-url={provider.url}", "--helmbench-model=test/good")
+    run_pytest(pytester, "suites", *model)
+
+    selected = run_pytest(pytester, "suites", "-k", "alpha", "--helmbench-baseline=1", *model)
+
+    assert selected.ret == pytest.ExitCode.OK
+    assert "cases are gone" not in selected.stdout.str()

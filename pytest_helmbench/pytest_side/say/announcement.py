@@ -17,6 +17,7 @@ from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.local_answers import check_function
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.options.settings import DEFAULT_CONCURRENCY
+from pytest_helmbench.reports.comparison_lines import gone_text
 from pytest_helmbench.reports.tables import UNKNOWN, count_text, listed, table, usd
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.cost_estimate import PriceSpan, budget_bounds, least_call, price_span, rounded_up
@@ -165,6 +166,8 @@ def gate_warnings(coordinator: Coordinator, plan: Plan) -> Iterator[str]:
         return
     for model, why in baselines.missing():
         yield f"helmbench: warning: {model} has no baseline, so that gate cannot hold: {why}"
+    for name, lost in baselines.lost.items():
+        yield f"helmbench: warning: {name}: {gone_text(lost)}"
     for run in plan.runs:
         outlook = baselines.outlook(run.key, run.codes)
         if outlook:
