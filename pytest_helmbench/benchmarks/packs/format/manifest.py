@@ -123,9 +123,10 @@ def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
         message = f"asset_roots: the public root {public_root!r} and the eval root {eval_root!r} overlap"
         hint = "a model would see the evaluator's files: keep them apart"
         reader.findings.add(path, Fault(document.line("asset_roots", "eval"), message, hint))
-    tables = tuple(path.parent / name for name in texts(data.get("rows")))
-    row_files = tables or tuple(row_files_of(path.parent))
-    if not row_files:
+    tables = texts(data.get("rows"))
+    beside = tuple(path.parent / name for name in tables if not _table_fault(name))  # no other file is opened
+    row_files = beside if tables else tuple(row_files_of(path.parent))
+    if not row_files and not tables:
         hint = "write one JSON object per line into tasks.jsonl"
         reader.findings.add(path, Fault(None, "rows: there is no *.jsonl beside the manifest", hint))
     family = defaults.get("family")

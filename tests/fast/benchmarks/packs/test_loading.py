@@ -357,6 +357,22 @@ def test_every_row_file_is_read_unless_there_is_a_tasks_file(tmp_path: Path) -> 
     assert [broken.name for broken in pack.broken] == ["line-2", "line-2-of-part10"]  # names are unique
 
 
+@pytest.mark.parametrize(
+    "rows", ["../wages.csv", "[own.csv, ../wages.csv]", "{tmp}/wages.csv", "a/../../wages.csv"]
+)
+def test_a_table_outside_of_the_pack_is_not_opened(tmp_path: Path, rows: str) -> None:
+    (tmp_path / "wages.csv").write_text("clerk,wage\nIda,3100\n")
+    manifest = f"id: x\nversion: 1\nrows: {rows.replace('{tmp}', str(tmp_path))}\n"
+    own = {"own.csv": "question,answer\nHow many?,3\n"}
+
+    pack = load_pack(write_pack(tmp_path / "pack", b"", manifest, own))
+
+    (problem,) = (problem.text(tmp_path) for problem in pack.all_problems())
+    assert problem.startswith("pack/manifest.yaml:3: rows ")
+    assert "wages.csv' is not a table beside the manifest" in problem
+    assert "clerk" not in problem
+
+
 def test_a_row_file_that_changes_under_the_session_is_noticed(tmp_path: Path) -> None:
     pack = loaded(tmp_path, healthy("multiple_choice", "a"), healthy("multiple_choice", "b"))
     write_pack(tmp_path, [healthy("multiple_choice", "b"), healthy("multiple_choice", "a")])
