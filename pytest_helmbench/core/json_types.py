@@ -14,14 +14,41 @@ JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, J
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 """An object that is only read; `isinstance(value, dict)` narrows a `JsonValue` to it."""
 
+DEEPEST = 100
+"""Levels of lists and mappings that a value of a model may have; Python may decode one with more and not write it."""
+
+_DEEPEST_ANSWER = DEEPEST + 20
+"""Levels of a whole HTTP answer: a value that is too deep stays too deep, whatever stands around it."""
+
 
 def decoded_json(text: str | bytes) -> JsonValue:
-    """Return the value of a text; None as well for a text that is not JSON, or that is nested too deeply."""
+    """Return the value of a text, cut below 120 levels; None as well for a text that Python cannot read as JSON."""
     try:
         value: JsonValue = json.loads(text)
     except (ValueError, RecursionError):  # ValueError: also a number of thousands of digits
         return None
+    opened = (
+        text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
+    )
+    for innermost in _nested(value, _DEEPEST_ANSWER - 1) if opened > _DEEPEST_ANSWER else ():
+        innermost.clear()
     return value
+
+
+def is_deeper(found: JsonValue, most: int = DEEPEST) -> bool:
+    """Return whether lists and mappings are nested more than `most` deep."""
+    return bool(_nested(found, most))
+
+
+def _nested(value: JsonValue, depth: int) -> list[list[JsonValue] | dict[str, JsonValue]]:
+    """Return the lists and mappings that stand in so many others."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(depth):
+        if not level:
+            break
+        parts = (outer.values() if isinstance(outer, dict) else outer for outer in level)
+        level = [inner for part in parts for inner in part if isinstance(inner, dict | list)]
+    return level
 
 
 def json_object(value: object) -> JsonObject:

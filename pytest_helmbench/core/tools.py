@@ -8,7 +8,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import field, replace
 
 from pytest_helmbench.core.foreign_schemas import schema_violation
-from pytest_helmbench.core.json_types import JsonObject, JsonValue, same_json, without_twins
+from pytest_helmbench.core.json_types import (
+    DEEPEST,
+    JsonObject,
+    JsonValue,
+    is_deeper,
+    same_json,
+    without_twins,
+)
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, without_surrogates
@@ -23,7 +30,6 @@ def _refused(constant: str) -> JsonValue:
 
 _DECODER = json.JSONDecoder(parse_constant=_refused, object_pairs_hook=without_twins)
 _WIRE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_DEEPEST = 100
 _ARGUMENTS = ("arguments", "parameters", "input")
 _OWN_FIELDS = frozenset(("id", "type", "function", "name", *_ARGUMENTS))
 _OWN_MESSAGE_FIELDS = frozenset(("role", "tool_calls", "function_call"))
@@ -72,17 +78,7 @@ class ToolCall:
             arguments = _DECODER.decode(self.arguments) if self.arguments.strip() else {}
         except (ValueError, RecursionError):
             return None
-        return arguments if isinstance(arguments, dict) and not _is_too_deep(arguments) else None
-
-
-def _is_too_deep(value: JsonValue) -> bool:
-    level = [value]
-    for _ in range(_DEEPEST):
-        parts = (
-            one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)
-        )
-        level = [inner for part in parts for inner in part]
-    return bool(level)
+        return arguments if isinstance(arguments, dict) and not is_deeper(arguments) else None
 
 
 def tool_calls(message: JsonObject, turn: int, taken: Collection[str] = ()) -> tuple[ToolCall, ...]:
@@ -259,7 +255,7 @@ class Toolbox:
             error = f"there is no tool {excerpt(call.name, 64)!r}; the tools are: {names}"
             return MadeCall(turn, call.name, written, _error(error), UNKNOWN_TOOL)
         if arguments is None:
-            error = f"the arguments are not a JSON object ({_DEEPEST} levels, each key once)"
+            error = f"the arguments are not a JSON object ({DEEPEST} levels, each key once)"
             return MadeCall(turn, call.name, written, _error(error), BROKEN_ARGUMENTS)
         breach = _breach(tool.parameters, arguments)
         if breach:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import DEEPEST, JsonObject, JsonValue, is_deeper
 from pytest_helmbench.core.light_dataclass import dataclass
 
-_DEEPEST = 100
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -109,7 +108,7 @@ class StrictJSON:
             raise NotJSONError("it is nested too deeply") from error
         except ValueError as error:  # a whole number of thousands of digits
             raise NotJSONError("a number in it is too long") from error
-        if text.count("[") + text.count("{") > _DEEPEST and is_deeper(found, _DEEPEST + 1):
+        if text.count("[") + text.count("{") > DEEPEST and is_deeper(found, DEEPEST + 1):
             raise NotJSONError("it is nested too deeply")
         if self._odd or ("\\u" in text and _SURROGATE_ESCAPE.search(text)):
             return found, tuple(_flaws(found, ()))
@@ -144,20 +143,6 @@ def is_encodable(text: str) -> bool:
 def _where(error: json.JSONDecodeError) -> str:
     message = error.msg[:1].lower() + error.msg[1:]
     return f"{message} (column {error.colno})"
-
-
-def is_deeper(found: JsonValue, most: int) -> bool:
-    """Return whether lists and mappings are nested more than `most` deep."""
-    level = [found] if isinstance(found, dict | list) else []
-    for _ in range(most):
-        level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, dict | list)]
-    return bool(level)
-
-
-def _inside(value: JsonValue) -> Iterable[JsonValue]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def _flaws(found: JsonValue, place: tuple[str | int, ...]) -> Iterator[Flaw]:

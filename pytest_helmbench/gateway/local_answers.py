@@ -13,7 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from pytest_helmbench.core.granted import Granted
-from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.json_types import JsonObject, decoded_json
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.threads import start_thread
 from pytest_helmbench.gateway.attempt import PreparedCall
@@ -192,8 +192,8 @@ def _document(function: str, returned: object) -> object:
         document = {"choices": [choice], "error": document.get("error")}
     if isinstance(document, dict) and "choices" in document:
         try:
-            return json.loads(json.dumps(document))
-        except (TypeError, ValueError):
+            return decoded_json(json.dumps(document))
+        except (TypeError, ValueError, RecursionError):
             pass
     message = f"python:{function} returned {type(returned).__name__}: neither text, tool calls nor a chat completion"
     raise TransportError(Fault(FaultKind.REJECTED, None, "no_reply", message, hint="return a str"))

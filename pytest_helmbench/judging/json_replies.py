@@ -8,7 +8,7 @@ import re
 from typing import Never
 
 from pytest_helmbench.core.foreign_schemas import schema_violation
-from pytest_helmbench.core.json_types import JsonObject, JsonValue, without_twins
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, is_deeper, without_twins
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Parse, Reply
 
@@ -128,11 +128,15 @@ def _found_json(text: str, *, strict: bool) -> tuple[JsonValue, Parse] | None:
 
 
 def _decoded(text: str, decoder: json.JSONDecoder = _DECODER) -> tuple[JsonValue] | None:
-    """Return the value in a tuple (it may be None itself), or None when the text is not JSON, or has a key twice."""
+    """Return the value in a tuple (it may be None itself), or None when the text is not JSON that can be judged.
+
+    A key that stands twice says two things, and what is nested too deeply can be neither compared nor kept.
+    """
     try:
-        return (decoder.decode(text),)
+        value: JsonValue = decoder.decode(text)
     except (ValueError, RecursionError):  # ValueError: also a number of thousands of digits
         return None
+    return None if is_deeper(value) else (value,)
 
 
 def _only_fenced_block(text: str) -> str | None:
@@ -174,7 +178,7 @@ def _only_object(text: str) -> tuple[JsonValue] | None:
         except (RecursionError, ValueError):  # an object that says a key twice, or no number
             return None
         if isinstance(value, dict):
-            if found is not None:
+            if found is not None or is_deeper(value):
                 return None
             found = (value,)
     return found

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from pytest_helmbench.core.granted import Granted
-from pytest_helmbench.core.json_types import JsonObject, JsonValue, json_objects
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, decoded_json, json_objects
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import HttpTemplate
 from pytest_helmbench.core.problem import HelmbenchError
@@ -101,9 +101,8 @@ class HttpApplication(_Application):
         places = self.template.response
         if "text" not in places:
             return answer
-        try:
-            document: JsonValue = json.loads(answer)
-        except (ValueError, RecursionError):
+        document = decoded_json(answer)
+        if document is None:
             return answer
         return json.dumps(_completion(document, places), ensure_ascii=True).encode()
 

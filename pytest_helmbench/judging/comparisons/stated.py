@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from pytest_helmbench.core.json_types import without_twins
+from pytest_helmbench.core.json_types import is_deeper, without_twins
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.judging.comparisons.plain import plain, sentences
 
@@ -122,7 +122,7 @@ def _json_answer(text: str) -> str | None:
         found = json.loads(body, object_pairs_hook=without_twins) if body else None
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or is_deeper(found):
         return None
     value = found.get("answer", next(iter(found.values())) if len(found) == 1 else None)
     if isinstance(value, list):

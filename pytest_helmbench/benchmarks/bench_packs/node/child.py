@@ -18,10 +18,9 @@ from pytest_helmbench.benchmarks.bench_packs.node.process import (
     ProcessWire,
     stated_loss,
 )
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, is_deeper
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, scrub, without_tokens
-from pytest_helmbench.files.strict_json import is_deeper
 from pytest_helmbench.sandbox.fence import Enclosed, OpenPort
 from pytest_helmbench.sandbox.processes import Collected, end_launched, exited, kill_group, stop_launched
 
