@@ -76,17 +76,21 @@ def stated_usage(document: JsonObject, headers: Mapping[str, str], provider: Pro
     if asked is not None and "prompttokens" not in flat and "inputtokens" in flat:
         asked, beside = asked + beside, 0
     completion = _billed(asked, counts.get("completion"), in_all)
-    # Counts that contradict each other are read as they cost most.
-    if asked is not None and (beside > asked or (beside and any(written) and in_all is None)):
+    cost_usd = _stated_cost(stated, headers, provider)
+    # Counts that contradict each other are read as they cost most, where the answer does not state its cost.
+    if (
+        cost_usd is None
+        and asked is not None
+        and (beside > asked or (beside and any(written) and in_all is None))
+    ):
         asked, doubtful = asked + beside, True
     thought = counts.get("thought") or 0
-    if completion is not None and thought > completion:
+    if cost_usd is None and completion is not None and thought > completion:
         completion, doubtful = completion + thought, True
-    cost_usd = _stated_cost(stated, headers, provider)
     return Usage(
         prompt_tokens=asked,
         completion_tokens=completion,
-        upper_bound=doubtful and cost_usd is None,
+        upper_bound=doubtful,
         cached_tokens=counts.get("read"),
         written_tokens=counts.get("written"),
         reasoning_tokens=counts.get("thought"),

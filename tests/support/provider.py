@@ -310,7 +310,7 @@ class Provider:
             "completion_tokens": completion,
             "total_tokens": prompt + completion,
             "prompt_tokens_details": {"cached_tokens": 3},
-            "completion_tokens_details": {"reasoning_tokens": 2},
+            "completion_tokens_details": {"reasoning_tokens": min(2, completion)},
             **({} if self.cost_usd is None else {"cost": self.cost_usd}),
         }
 

@@ -222,7 +222,7 @@ _USAGES: list[tuple[dict[str, Any], Usage]] = [
     ),
     (
         {"usage": {"prompt_tokens": 9, "completion_tokens": 4, "reasoning_tokens": 90, "cost": 0.5}},
-        Usage(9, 94, reasoning_tokens=90, cost_usd=0.5),
+        Usage(9, 4, reasoning_tokens=90, cost_usd=0.5),
     ),
 ]
 """Answers, and what each counts; nothing where the names are in no table."""
