@@ -24,6 +24,9 @@ REASON_TEXTS = {
 MARKS = ("✗", "✓")
 """Begin the line of one of several rules in `observed`: wrong, right."""
 _LINES_LIMIT = 4_000
+_EARLY = 40
+"""Characters that every cut of an observed text leaves at its beginning."""
+_BEFORE = 24
 HIDDEN = "hidden (--helmbench-show-hidden)"
 
 
@@ -118,6 +121,19 @@ def has_lines(observed: str) -> bool:
 def observed_excerpt(observed: str) -> str:
     """Return what was observed, cut; lines of several rules are cut one by one already."""
     return excerpt(observed, _LINES_LIMIT if has_lines(observed) else OBSERVED_LIMIT)
+
+
+def observed_from(text: str, place: int | None) -> str:
+    """Return an observed text from a few words before a place in it: the cuts of all reports then show the place.
+
+    Args:
+        place: Of what decides; None for all of the text.
+    """
+    if place is None or place <= _EARLY or len(text) <= 2 * _EARLY:
+        return text
+    begin = place - _BEFORE
+    words = text[begin:place].partition(" ")[2]
+    return f"…{text[place - len(words) if words else begin : place + OBSERVED_LIMIT + 1]}"
 
 
 def under(observed: str, indent: int) -> str:

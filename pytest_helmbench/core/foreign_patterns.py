@@ -19,8 +19,8 @@ class PatternError(HelmbenchError):
     """A regular expression that cannot be read."""
 
 
-def found(pattern: str, text: str) -> bool:
-    """Return whether an expression is found anywhere in a text, as `regex.search` finds it.
+def found(pattern: str, text: str) -> int | None:
+    """Return where an expression is first found in a text, as `regex.search` finds it; None for nowhere.
 
     Raises:
         PatternError: It cannot be read.
@@ -41,7 +41,7 @@ def found(pattern: str, text: str) -> bool:
             f"searching a text of {len(text):,} characters for the pattern {pattern[:200]!r} took more than"
             f" {LIMIT_S} s\n  hint: repetitions inside of repetitions, such as (a|aa)+, take time without end"
         ) from None
-    return match is not None
+    return None if match is None else match.start()
 
 
 def check_pattern(pattern: str) -> None:

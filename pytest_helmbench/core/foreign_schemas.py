@@ -194,7 +194,7 @@ def _size(value: JsonValue) -> int:
 def _pattern(
     _validator: Draft202012Validator, pattern: JsonValue, instance: JsonValue, _schema: JsonObject
 ) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and isinstance(pattern, str) and not found(pattern, instance):
+    if isinstance(instance, str) and isinstance(pattern, str) and found(pattern, instance) is None:
         yield ValidationError("a text does not match its pattern")
 
 

@@ -124,3 +124,37 @@ def test_turns_and_tool_calls_are_readable_in_every_form(
     assert found == [({"id": "1001"}, None), ({}, "{no"), ({"to": ["\ufffd\\x1b"]}, None)]
     assert [one.tool_call_id for one in answers] == [call.id for call in calling.tool_calls]
     assert [one.error and one.error.type for one in answers] == [None, "parsing", "unknown"]
+
+
+def test_every_report_shows_the_place_of_a_text_that_must_not_occur(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"{'The ferry leaves at ten. ' * 30}Bring no DOGS, please. {'It is small. ' * 30}"
+    provider.reply = lambda _: text
+    unwanted = "{type: not_contains, expected: DOGS}"
+    rules = {
+        "P1-B1-S1": f"evaluation: {{each: {unwanted}}}",
+        "P1-B1-S2": f"evaluation: {{type: all, of: [{unwanted}]}}",
+        "P1-B1-S3": "evaluation: {type: regex, pattern: 'D[OU]GS', polarity: by_severity}",
+    }
+    parts = {"PT1": Part("When does it leave?", -3)}
+    trees = {code: Tree((rule,), None, parts, {}) for code, rule in rules.items()}
+    write_tree(pytester.path / "benchmark", trees)
+    result = run_tree(
+        pytester,
+        "--junit-xml=x.xml",
+        "--helmbench-with-text=failures",
+        "--helmbench-html=page.html",
+        "--helmbench-markdown=report.md",
+        url=provider.url,
+    )
+    result.assert_outcomes(failed=3)
+    shown = {
+        "terminal": result.stdout.str().replace("»", "").replace("«", ""),
+        "list": captured(capsys, "show", "1", "--failed")[1],
+        **{code: captured(capsys, "show", "1", f"{code}-PT1")[1].partition("\nreply")[0] for code in rules},
+        **{name: (pytester.path / name).read_text() for name in ("x.xml", "page.html", "report.md")},
+    }
+    counts = {name: text.count("Bring no DOGS, please") for name, text in shown.items()}
+    assert all(counts.values()), counts
+    assert min(counts[name] for name in ("terminal", "x.xml", "report.md")) >= 3, counts

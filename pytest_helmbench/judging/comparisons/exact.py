@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from decimal import Decimal
 from unicodedata import normalize
 
@@ -44,3 +45,12 @@ def comparable(text: str, *, ignore_case: bool) -> str:
     text = normalize("NFKC", _UNSEEN.sub("", text).translate(_ONE_KIND))
     text = re.sub(r"\s+", " ", text.translate(_ONE_KIND))
     return normalize("NFKC", text.casefold()) if ignore_case else text
+
+
+def place_of(part: str, text: str, *, ignore_case: bool) -> int | None:
+    """Return where a text holds another as both are compared; None for nowhere."""
+    at = comparable(text, ignore_case=ignore_case).find(comparable(part, ignore_case=ignore_case))
+    if at < 0:
+        return None
+    ends = range(len(text))
+    return bisect_left(ends, at, key=lambda end: len(comparable(text[:end], ignore_case=ignore_case)))

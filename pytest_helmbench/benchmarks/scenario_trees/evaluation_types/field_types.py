@@ -32,6 +32,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.schema_fields import (
 )
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.case_texts import observed_from
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply
@@ -82,7 +83,10 @@ class FieldRule(ReplyRule):
         return json_checked(case, reply, at_field(self.field, self._seen), strict=strict_json)
 
     def _seen(self, value: JsonValue) -> RuleFinding:
-        return RuleFinding(self.passes(value), as_text(value))
+        return RuleFinding(self.passes(value), _observed(value, self._decides))
+
+    def _decides(self, tag: JsonValue) -> bool:
+        return any(matches(wanted, tag) for wanted in self.expected) is not (self.type == "tag_threshold")
 
     def wanted(self) -> str:
         return _ROWS[self.type].words(self, ", ".join(map(str, self.expected)))
@@ -195,6 +199,13 @@ def _tags(rule: FieldRule, observed: JsonValue) -> tuple[set[str | float], set[s
     return correct, incorrect
 
 
+def _observed(value: JsonValue, decides: Callable[[JsonValue], bool]) -> str:
+    """Return a value as text; a list from a few words before its first value that decides."""
+    items = value if isinstance(value, list) else []
+    place = next((at for at, one in enumerate(items) if decides(one)), None)
+    return observed_from(as_text(value), place and len(as_text(items[:place])))
+
+
 def _includes_all(rule: FieldRule, observed: JsonValue) -> bool:
     tags = _tags(rule, observed)
     return tags is not None and tags[0] == set(rule.expected)
@@ -229,12 +240,15 @@ class PathRule(ReplyRule):
             found = [item for one in found for item in _next(one, step)][:_MOST]
         if not found:
             return RuleFinding(False, f"(nothing at {self.path})")
-        passed = not self.expected or any(
-            matches(wanted, one) or (isinstance(one, dict | list) and wanted == as_text(one))
-            for one in found
+        passed = not self.expected or any(map(self._is_expected, found))
+        observed = as_text(found[0]) if len(found) == 1 else _observed(found, self._is_expected)
+        return RuleFinding(passed, observed)
+
+    def _is_expected(self, value: JsonValue) -> bool:
+        return any(
+            matches(wanted, value) or (isinstance(value, dict | list) and wanted == as_text(value))
             for wanted in self.expected
         )
-        return RuleFinding(passed, as_text(found[0] if len(found) == 1 else found))
 
     def wanted(self) -> str:
         return f"{self.path} is {' or '.join(map(str, self.expected)) or 'there'}"

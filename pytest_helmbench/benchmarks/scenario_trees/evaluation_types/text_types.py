@@ -23,13 +23,14 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule impo
     text_checked,
 )
 from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.case_texts import observed_from
 from pytest_helmbench.core.foreign_patterns import PatternError, check_pattern
 from pytest_helmbench.core.foreign_patterns import found as pattern_found
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.files.strict_json import a_number, a_whole_number
-from pytest_helmbench.judging.comparisons.exact import comparable, matches
+from pytest_helmbench.judging.comparisons.exact import comparable, matches, place_of
 
 _WORD = re.compile(r"\S+")
 _SIZES: dict[str, Callable[[str], int]] = {
@@ -78,8 +79,12 @@ class TextRule(_OfText):
 
     def seen(self, value: JsonValue) -> RuleFinding:
         row = _ROWS[self.type]
-        is_text = self.field is None or not row.by_value
-        return RuleFinding(row.passes(self, value), as_text(value), is_text=is_text)
+        is_text, text = self.field is None or not row.by_value, as_text(value)
+        passed = row.passes(self, value)
+        if passed is row.is_found and (self.by_severity or not passed):
+            places = (place_of(one, text, ignore_case=self.ignore_case) for one in self.expected)
+            text = observed_from(text, min((at for at in places if at is not None), default=None))
+        return RuleFinding(passed, text, is_text=is_text)
 
     def wanted(self) -> str:
         row = _ROWS[self.type]
@@ -104,6 +109,7 @@ class _Row(NamedTuple):
         words: The beginning of what passes.
         between: What stands there between two expected texts.
         of_empty: What follows of an empty text in `expected`.
+        is_found: Its verdict where an expected text stands in the reply.
         by_value: White space at the ends counts nothing, and the number in a field is compared as `json_path` does.
     """
 
@@ -112,6 +118,7 @@ class _Row(NamedTuple):
     words: str
     between: str
     of_empty: str
+    is_found: bool = True
     by_value: bool = False
 
     def read(self, source: RuleSource) -> TextRule:
@@ -172,7 +179,8 @@ class PatternRule(_OfText):
     def seen(self, value: JsonValue) -> RuleFinding:
         text = as_text(value)
         pattern = f"(?i:{self.pattern})" if self.ignore_case else self.pattern
-        return RuleFinding(pattern_found(pattern, text), text, is_text=True)
+        place = pattern_found(pattern, text)
+        return RuleFinding(place is not None, observed_from(text, place), is_text=True)
 
     def wanted(self) -> str:
         return f"matches {self.pattern}"
@@ -248,7 +256,7 @@ _ROWS = {
     row.name: row
     for row in (
         _Row("contains", _has_all, "contains ", ", ", "every reply holds it"),
-        _Row("not_contains", _has_none, "contains none of ", ", ", "no reply passes"),
+        _Row("not_contains", _has_none, "contains none of ", ", ", "no reply passes", is_found=False),
         _Row(
             "equals",
             _equals,

@@ -19,6 +19,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule impo
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import arguments_faults
 from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.case_texts import observed_from
 from pytest_helmbench.core.foreign_schemas import schema_violation
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -81,21 +82,20 @@ class ToolCallsRule(ReplyRule):
         if any(one.too_many_rounds for one in (judged, *judged.turns)):
             return RuleFinding(False, judged.form_fault_text(TOO_MANY_ROUNDS), TOO_MANY_ROUNDS)
         calls = judged.tool_calls
+        forbidden = next((at for at, call in enumerate(calls) if call.name in self.forbidden), None)
         passed = (
-            self._are_made(calls)
-            and not any(call.name in self.forbidden for call in calls)
-            and (self.most is None or len(calls) <= self.most)
+            self._are_made(calls) and forbidden is None and (self.most is None or len(calls) <= self.most)
         )
         known = [tool.name for tool in case.toolbox.tools] if case.toolbox is not None else []
         names = [
             call.name if call.name in known else f"({_FAULTS.get(call.fault, 'unknown tool')})"
             for call in calls
         ]
-        made = ", ".join(call.written for call in calls)
+        made = [call.written for call in calls]
         texts = "\n".join(one.text for one in judged.turns or (judged,))
         written = None if calls else tool_called_in_text(texts, known)
         none = _NO_CALL if written is None else _CALL_AS_TEXT.format(written)
-        return RuleFinding(passed, ", ".join(names) or none, text=made)
+        return RuleFinding(passed, _listed(names, forbidden) or none, text=_listed(made, forbidden))
 
     def _are_made(self, calls: Sequence[MadeCall]) -> bool:
         """Return whether each required call is one of its own."""
@@ -119,6 +119,10 @@ class ToolCallsRule(ReplyRule):
 
     def data(self) -> JsonObject:
         return {**ReplyRule.data(self), "required": [asdict(one) for one in self.required]}
+
+
+def _listed(calls: Sequence[str], forbidden: int | None) -> str:
+    return observed_from(", ".join(calls), forbidden and len(", ".join(calls[:forbidden])))
 
 
 def _takes(needed: int, fitting: Sequence[Sequence[int]], taken: dict[int, int], seen: set[int]) -> bool:

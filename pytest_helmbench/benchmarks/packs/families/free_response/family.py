@@ -33,6 +33,7 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     text_or_object,
 )
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask
+from pytest_helmbench.core.case_texts import observed_from
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import (
@@ -44,6 +45,7 @@ from pytest_helmbench.files.field_values import (
     kind_of,
 )
 from pytest_helmbench.files.strict_json import texts
+from pytest_helmbench.judging.comparisons.exact import place_of
 from pytest_helmbench.judging.comparisons.plain import folded
 from pytest_helmbench.judging.comparisons.stated import end_of
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
@@ -197,7 +199,7 @@ def free_row(given: JsonObject, wanted: JsonObject) -> FreeRow:
 def read_free(row: FreeRow, reply: str) -> AnswerFinding:
     """Judge a free_response reply by its words: it is an entry, it is silent, or only a model can tell."""
     text = end_of(reply)
-    low, statement = folded(text), shown(text)
+    low, statement = folded(text), _statement(text, row.rejected)
     accepted, rejected = (_word_for_word(text, low, entries) for entries in (row.accepted, row.rejected))
     if accepted is not None:
         return AnswerFinding(True, "word_for_word", accepted, statement=statement)
@@ -209,6 +211,12 @@ def read_free(row: FreeRow, reply: str) -> AnswerFinding:
         return AnswerFinding(False, statement=statement, reason="echo")
     silent = is_silent(low)
     return AnswerFinding(False, "silent" if silent else None, statement=statement, certain=silent)
+
+
+def _statement(text: str, rejected: tuple[str, ...]) -> str:
+    """Return a reply as a finding carries it, from a few words before the first rejected entry in it."""
+    places = (place_of(entry, text, ignore_case=True) for entry in rejected)
+    return shown(observed_from(text, min((at for at in places if at is not None), default=None)))
 
 
 def _word_for_word(text: str, low: str, entries: tuple[str, ...]) -> int | None:
@@ -241,7 +249,7 @@ def parity_free(row: FreeRow, reply: str) -> AnswerFinding:
         rejected=rejected,
         accepted_f1=accepted_f1,
         rejected_f1=rejected_f1,
-        statement=shown(reply),
+        statement=_statement(reply, row.rejected),
         reason=None if reply.strip() else "empty",
     )
 
