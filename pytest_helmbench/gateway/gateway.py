@@ -45,7 +45,15 @@ from pytest_helmbench.gateway.requests import (
     most_tokens,
     with_bound,
 )
-from pytest_helmbench.gateway.retries import BOUND_RENAMED, CallFailedError, Retries, RetryPolicy
+from pytest_helmbench.gateway.retries import (
+    BOUND_RENAMED,
+    BOUND_TOKENS,
+    CallFailedError,
+    Retries,
+    RetryPolicy,
+    cut_after_timeout,
+    without_end,
+)
 
 if TYPE_CHECKING:
     from pytest_helmbench.gateway.client import ChatClient
@@ -318,12 +326,16 @@ class Gateway:
         """Send, settle the permit and put the attempt on record."""
         trace = Attempt(request, retries.attempts + 1)
         endpoint = request.call.endpoint
+        endless = request.completion_bound is None and endpoint.server.passes_on
+        bound_tokens = BOUND_TOKENS if endless and retries.after_timeout else request.completion_bound
         timeout_s = min(request.call.timeout_s or self.retry_policy.timeout_s, max(clock.left_s(), 0.001))
         try:
             with self._stops.stoppable(permit.model, asleep=False), watch.on_the_wire(), clock.running():
-                answer = await self._send(request, timeout_s, permit.bound)
+                answer = await self._send(request, timeout_s, permit.bound, bound_tokens)
         except TransportError as error:
-            return self._settle_fault(trace, permit, error.fault, None)
+            late = endless and error.fault.kind is FaultKind.TIMEOUT
+            fault = without_end(error.fault) if late else error.fault
+            return self._settle_fault(trace, permit, fault, None)
         except (asyncio.CancelledError, ModelStoppedError):
             used = AttemptResult(Ending.OTHER, unanswered=not request.is_free)
             record = trace.record(
@@ -337,8 +349,10 @@ class Gateway:
             headers=answer.headers,
             endpoint=endpoint,
             sent_schema=request.call.response_format is not None,
-            most_tokens=request.completion_bound,
+            most_tokens=bound_tokens,
         )
+        if endless and bound_tokens and isinstance(parsed, Reply) and parsed.is_cut:
+            parsed = cut_after_timeout(parsed.usage)
         if isinstance(parsed, Fault):
             answers = permit.answered or permit.model in self._answering
             fault = retries.forgive_once(parsed) if answers else parsed
@@ -352,15 +366,19 @@ class Gateway:
             await self._backend.stored()
         return reply
 
-    async def _send(self, request: PreparedCall, timeout_s: float, bound: str | None) -> RawAnswer:
+    async def _send(
+        self, request: PreparedCall, timeout_s: float, bound: str | None, bound_tokens: int | None
+    ) -> RawAnswer:
         call, endpoint = request.call, request.call.endpoint
         server = endpoint.server
         if server.function or server.embedded:
             return await local_answer(request, timeout_s)
         live = call.forwarded.live if call.forwarded is not None and server.passes_on else None
         # The record keeps the request as made: another name of its bound does not make another question.
-        encoded = request.encoded if bound is None else with_bound(request.body, bound)
-        sent = server.sent(encoded, request.body)
+        asked, encoded = request.body, request.encoded
+        if bound_tokens != request.completion_bound:
+            asked, bound = {**asked, endpoint.max_tokens_key: bound_tokens}, bound or endpoint.max_tokens_key
+        sent = server.sent(encoded if bound is None else with_bound(asked, bound), asked)
         if self._client is None:
             from pytest_helmbench.gateway.client import ChatClient
 

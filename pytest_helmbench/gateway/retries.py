@@ -7,16 +7,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.stated_pauses import used_up_s
 
 _RETRIED = frozenset({FaultKind.RATE_LIMITED, FaultKind.TRANSIENT, FaultKind.TIMEOUT, FaultKind.MALFORMED})
 _UNAUTHORIZED = 401
+_MOST_TIMEOUTS = 2
+BOUND_TOKENS = 4_096
+"""Bound of a completion that is asked for again because it did not end in time, where none is stated."""
 _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 30.0
 _MOST_DOUBLINGS = 10
 _LEAST_ASKED_S = 1.0  # a pause that is shorter says nothing about when to come back
+_BOUND = "bound replies with --helmbench-max-tokens"
+_ENDLESS_HINT = (
+    f"{_BOUND}, or lower --helmbench-concurrency; a slow server may need a larger --helmbench-timeout"
+)
 BOUND_RENAMED = "bound_renamed"
 """Reason of a refusal after which the same is asked with the bound of the completion by its other name."""
 _MOST_SHARED_WAITS = 50  # pauses of everybody that one call may ask for
@@ -41,7 +49,7 @@ class CallFailedError(HelmbenchError):
         after = f" after {attempts} attempts" if attempts > 1 else ""
         limit = ", at the time limit of the case" if out_of_time else ""
         is_late = out_of_time and fault.kind is FaultKind.TIMEOUT
-        helps = "raise --helmbench-case-timeout" if is_late else fault.hint
+        helps = f"{_BOUND}, or raise --helmbench-case-timeout" if is_late else fault.hint
         hint = f"\n  hint: {helps}" if helps else ""
         super().__init__(f"{fault.message}{after}{limit}{hint}")
 
@@ -81,7 +89,16 @@ class Retries:
         jitter: A number in [0, 1), so that calls which failed together do not come back together.
     """
 
-    __slots__ = ("_forgiven", "_jitter", "_own_waits", "_retries", "_retry_policy", "_shared_waits", "_waits")
+    __slots__ = (
+        "_forgiven",
+        "_jitter",
+        "_own_waits",
+        "_retries",
+        "_retry_policy",
+        "_shared_waits",
+        "_timeouts",
+        "_waits",
+    )
 
     def __init__(self, retry_policy: RetryPolicy, jitter: Callable[[], float]) -> None:
         self._retry_policy = retry_policy
@@ -91,6 +108,12 @@ class Retries:
         self._own_waits = 0
         self._forgiven = 0
         self._shared_waits = 0
+        self._timeouts = 0
+
+    @property
+    def after_timeout(self) -> bool:
+        """An attempt has run out of time: the next one is the last, and its completion is bounded."""
+        return self._timeouts > 0
 
     @property
     def attempts(self) -> int:
@@ -135,7 +158,9 @@ class Retries:
         else:
             self._retries += 1
         self._own_waits += limited and not fault.retry_after_s
-        if not is_retried(fault.kind) or max(self._retries, self._own_waits) > self._retry_policy.max_retries:
+        self._timeouts += fault.kind is FaultKind.TIMEOUT
+        used_up = max(self._retries, self._own_waits) > self._retry_policy.max_retries
+        if used_up or not is_retried(fault.kind) or self._timeouts == _MOST_TIMEOUTS:
             raise CallFailedError(fault, self.attempts)
         if limited and (fault.retry_after_s or 0.0) >= _LEAST_ASKED_S:
             self._shared_waits += 1
@@ -154,6 +179,17 @@ class Retries:
             return max(backoff_s, fault.retry_after_s or 0.0)
         # A little more than asked for, and not all at the same moment.
         return fault.retry_after_s + self._jitter() * min(1.0, 0.1 + fault.retry_after_s / 10)
+
+
+def without_end(fault: Fault) -> Fault:
+    """Return the fault of a reply without a stated bound that did not end in time, with a hint that names the bound."""
+    return replace(fault, hint=_ENDLESS_HINT)
+
+
+def cut_after_timeout(usage: Usage) -> Fault:
+    """Return the fault of a reply that did not end in time, and was cut at `BOUND_TOKENS` when asked for once more."""
+    message = f"the reply did not end in time, nor within {BOUND_TOKENS:,} tokens when asked for once more"
+    return Fault(FaultKind.REJECTED, None, "timeout", message, hint=_ENDLESS_HINT, usage=usage)
 
 
 def _says_unauthorized(fault: Fault) -> bool:

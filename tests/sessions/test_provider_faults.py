@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from provider import Provider, Request
+from provider import Answer, Provider, Request
 from records import calls_by_error
 from trees import category, judged, rows, run_tree, write_tree
 
@@ -126,12 +126,65 @@ def test_with_retries_every_fault_ends_at_the_time_limit_of_its_case(
     result = run_tree(pytester, *limits, *options, url=provider.url)
     result.assert_outcomes(passed=7, errors=len(_FAULTS))
     result.stdout.fnmatch_lines(
-        ["*, at the time limit of the case", "  hint: raise --helmbench-case-timeout"]
+        [
+            "the provider gave no whole answer within 1 s after 2 attempts",
+            "  hint: bound replies with --helmbench-max-tokens, or *",
+        ]
     )
     database = pytester.path / "helmbench.db"
     assert provider.count == sum(calls_by_error(database).values()) > len(_FAULTS) + 7
     spans = "SELECT max(julianday(completed_at) - julianday(started_at)) * 86400 FROM results"
     assert rows(database, spans)[0][0] < 30
+
+
+@pytest.mark.parametrize(
+    ("options", "second", "outcome", "bounds", "said"),
+    [
+        (
+            (),
+            Answer(hang=True),
+            "errors",
+            [None, 4096],
+            "within 2 s after 2 attempts\n  hint: bound replies with",
+        ),
+        (
+            (),
+            Answer(finish_reason="length"),
+            "errors",
+            [None, 4096],
+            "nor within 4,096 tokens when asked for once",
+        ),
+        ((), Answer(), "passed", [None, 4096], ""),
+        (
+            ("--helmbench-max-tokens=9",),
+            Answer(hang=True),
+            "errors",
+            [9, 9],
+            "hint: raise --helmbench-timeout",
+        ),
+    ],
+)
+def test_a_reply_that_does_not_end_in_time_is_asked_for_once_more_with_a_bound(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    options: tuple[str, ...],
+    second: Answer,
+    outcome: str,
+    bounds: list[int | None],
+    said: str,
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    provider.reply = lambda _request: Answer(drip=True) if provider.count == 1 else second
+    run = ("--helmbench-timeout=2", "--helmbench-show=all", *options)
+    result = run_tree(pytester, *run, url=provider.url)
+    result.assert_outcomes(**{outcome: 1})
+    assert [request.body.get("max_tokens") for request in provider.requests] == bounds
+    assert said in result.stdout.str()
+    provider.reply = None
+    # A whole reply answers the request as it was made; one that was cut by our bound answers none.
+    again = "--helmbench-cache=only" if outcome == "passed" else "--helmbench-resume"
+    run_tree(pytester, *run, again, url=provider.url).assert_outcomes(passed=1)
+    assert provider.count == 2 + (outcome == "errors")
 
 
 def test_a_judge_that_hangs_or_talks_nonsense_is_an_error_that_keeps_the_reply(
