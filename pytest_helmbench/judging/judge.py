@@ -156,7 +156,11 @@ def judge_messages(
     """
     rubric, reply = without_surrogates(criterion.rubric), without_surrogates(reply_text)
     spoken = [one._replace(text=without_surrogates(one.text)) for one in before]
-    asked = [message.content for message in case.messages if message.role != "system"]
+    asked = [
+        f"(assistant) {message.content}" if message.role == "assistant" else message.content
+        for message in case.messages
+        if message.role != "system"
+    ]
     asked = [case.own_system, *asked] if case.own_system else asked
     prompt = without_surrogates("\n\n".join(asked))
     called = [

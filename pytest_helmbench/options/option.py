@@ -18,7 +18,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 T = TypeVar("T")
 D = TypeVar("D")
 Use: TypeAlias = Literal["", "ini", "judges"]
-_FIELDS = ("question", "answer", "choices", "context", "id", "tolerance")
+_FIELDS = ("question", "answer", "answers", "choices", "context", "id", "tolerance", "first_label")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,6 +20,7 @@ from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools, 
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, PackRule, PackTask
 from pytest_helmbench.benchmarks.packs.work import PackWork
 from pytest_helmbench.core.case import BrokenCase, Case, CaseRule
+from pytest_helmbench.core.json_types import json_objects
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply, Verdict
 from pytest_helmbench.core.outline import RowOutline, RowRef
@@ -108,12 +109,14 @@ class PackJob(CaseJob):
         task = self.task()
         family = family_of(task)
         form = self.loaded.answer_form(task)
+        earlier = json_objects(task.input_value("messages"))
         return Case(
             code=self.ref.id,
             messages=messages_of(task, system_prompt, form),
             response_format=None if family is None else family.response_format(task, form),
             rule=self._rule(task),
             timeout_s=None if family is not None and family.runs_code else task.environment.timeout_s,
+            own_system="\n\n".join(str(one["content"]) for one in earlier if one.get("role") == "system"),
         )
 
     def _rule(self, task: PackTask) -> CaseRule:

@@ -7,7 +7,7 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -27,8 +27,11 @@ _ROWS = [
     }
     for n in range(1, 51)
 ]
-_COLUMNS = "--helmbench-columns=question=Frage, answer=Antwort"
-_SAID = '{}: 50 questions (short_answer), question = "Frage", answer = "Antwort", groups by topic{}'
+_COLUMNS = "--helmbench-columns=question=Frage, answers=Antwort"
+_SAID = (
+    '{}: 50 questions (short_answer), question = "Frage", {} = "Antwort", 50 rows with several answers,'
+    " groups by topic{}"
+)
 _EVAL = """
 tasks:
 - id: doubles
@@ -45,8 +48,8 @@ def _separated(separator: str, start: str = "") -> bytes:
     return (start + text.getvalue()).encode()
 
 
-def _parquet() -> bytes:
-    table, made = pytest.importorskip("pyarrow").Table.from_pylist(_ROWS), io.BytesIO()
+def _parquet(rows: Sequence[Mapping[str, object]] = _ROWS) -> bytes:
+    table, made = pytest.importorskip("pyarrow").Table.from_pylist([*rows]), io.BytesIO()
     pytest.importorskip("pyarrow.parquet").write_table(table, made)
     return made.getvalue()
 
@@ -111,7 +114,7 @@ def test_the_same_rows_have_the_same_verdicts_in_every_format(folder: Folder, na
     result = folder.run(name, _COLUMNS, *(("-n2",) if name == "qa.tsv" else ()))
 
     result.assert_outcomes(passed=34, failed=16)
-    assert _SAID.format(name, "") in result.outlines
+    assert _SAID.format(name, "answers", "") in result.outlines
     assert folder.verdicts() == _WANTED
     assert "Quelle" not in str(rows(folder.path / "helmbench.db", "SELECT evaluation FROM scenarios"))
     codes = {code for (code,) in rows(folder.path / "helmbench.db", "SELECT code FROM results")}
@@ -123,7 +126,12 @@ def test_a_dataset_of_the_hub_is_read_as_its_own_file_says_and_again_from_the_ca
     folder: Folder, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
     pytest.importorskip("huggingface_hub")
-    files = {file: _TABLES[f"qa.{file.rpartition('.')[2]}"](), "load.py": b"raise SystemExit('was run')"}
+    listed = [{**row, "Antwort": row["Antwort"].split("|")} for row in _ROWS]
+    lines = "".join(json.dumps(row) + "\n" for row in listed).encode()
+    files = {
+        file: lines if file.endswith(".jsonl") else _parquet(listed),
+        "load.py": b"raise SystemExit('was run')",
+    }
     files |= {"eval.yaml": _EVAL.encode(), "data/train.csv": b"Frage,Antwort\nno,no\n"}
     address = "hf://own/set" if file.startswith("data") else "hf://own/set/doubles"
     monkeypatch.setenv("HF_HOME", str(folder.path / "home"))
@@ -142,14 +150,14 @@ def test_a_dataset_of_the_hub_is_read_as_its_own_file_says_and_again_from_the_ca
     for result in (done, again):
         result.assert_outcomes(passed=34, failed=16)
         beyond = ", not run of its eval.yaml: solver self_critique"
-        assert _SAID.format(f"{address}:test", beyond) in result.outlines
+        assert _SAID.format(f"{address}:test", "answer", beyond) in result.outlines
     assert [folder.verdicts(run) for run in (1, 2)] == [_WANTED, _WANTED]
     gone.stderr.fnmatch_lines([f"ERROR: {address}:dev: has no split 'dev'", "  hint: it has *test*"])
 
 
 def test_problems_come_all_at_once_by_line_and_the_other_rows_run(folder: Folder) -> None:
     table = 'key,Question,A,B,C,answer\n1,"Two\nlines?",x,y,z,B\n2,Odd?,x,,z,A\n3,,x,y,,A\n4,None?,x,y,z,\n'
-    more = b'5,Which?,1,2,3,2\n6,Far?,x,y,z,E\n7,\xe4?,x,y,z,A\n1,Twice?,a,b,,A\n8,"open,x\n'
+    more = b'5,Which?,1,2,3,9\n6,Far?,x,y,z,E\n7,\xe4?,x,y,z,A\n1,Twice?,a,b,,A\n8,"open,x\n'
     folder.write("quiz.csv", table.encode() + more)
     folder.provider.reply = lambda _request: "Answer: B"
 
@@ -165,7 +173,7 @@ def test_problems_come_all_at_once_by_line_and_the_other_rows_run(folder: Folder
         "quiz.csv:4: choice B is empty, and a later one is not",
         'quiz.csv:5: question is empty (column "Question")',
         "quiz.csv:6: answer is empty",
-        "quiz.csv:7: answer 2 may be the choice '2', or the one at place 2 from 0",
+        "quiz.csv:7: eval.answer: entry 1 names no choice",
         "quiz.csv:8: eval.answer: entry 1 names no choice",
         "quiz.csv:9: row: Question is not UTF-8",
         "quiz.csv:10: id: '1' is the id of another row (first in line 2)",
@@ -205,7 +213,7 @@ def test_a_link_beside_its_table_runs_by_its_name(folder: Folder) -> None:
     result = folder.run("latest.csv", _COLUMNS)
 
     result.assert_outcomes(passed=34, failed=16)
-    assert _SAID.format("latest.csv", "") in result.outlines
+    assert _SAID.format("latest.csv", "answers", "") in result.outlines
 
 
 def test_a_rubric_has_a_marking_model_read_replies(folder: Folder) -> None:
@@ -217,6 +225,40 @@ def test_a_rubric_has_a_marking_model_read_replies(folder: Folder) -> None:
     assert 'qa.jsonl: 1 question (free_response), question = "prompt", context = "context"' in result.outlines
     asked, judged = folder.provider.requests
     assert (result.ret, "mood: low" in asked.prompt, "It comforts." in judged.prompt) == (0, True, True)
+
+
+def test_a_list_of_messages_is_asked_with_its_roles_and_read_by_a_judge(
+    folder: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = [
+        {"role": "system", "content": "You sell tea."},
+        {"role": "user", "content": "Do you have oolong?"},
+        {"role": "assistant", "content": "We do, at 7 a tin."},
+        {"role": "user", "content": "And two tins?"},
+    ]
+    folder.write("sales.json", json.dumps([{"input": said, "target": "14", "id": "tins"}]).encode())
+    (folder.path / "kind.md").write_text("Be kind.")
+    folder.provider.reply, folder.provider.verdict = None, "PASS"
+
+    result = folder.run("sales.json", "--helmbench-system-prompt=kind.md", "--helmbench-marking-model=judge")
+
+    result.assert_outcomes(passed=1)
+    asked, judged = folder.provider.requests
+    messages = [(one["role"], one["content"]) for one in asked.body["messages"]]
+    assert messages[:-1] == [
+        ("system", "Be kind.\n\nYou sell tea."),
+        ("user", "Do you have oolong?"),
+        ("assistant", "We do, at 7 a tin."),
+    ]
+    assert (messages[-1][0], "And two tins?" in messages[-1][1], "{" in messages[-1][1]) == (
+        "user",
+        True,
+        False,
+    )
+    assert "You sell tea.\n\nDo you have oolong?\n\n(assistant) We do, at 7 a tin." in judged.prompt
+    assert "Be kind." not in judged.prompt
+    shown = captured(capsys, "prompt", "tins", "--benchmark=sales.json")[1]
+    assert "[assistant]\nWe do, at 7 a tin." in shown
 
 
 def test_own_data_is_shown_on_this_machine_and_in_ci_only_when_asked_for(
@@ -256,7 +298,7 @@ def test_a_table_is_kept_as_a_pack_that_is_checked_and_has_the_same_verdicts(
         "my-pack",
         "--from",
         "qa.csv",
-        "--helmbench-columns=question=Frage, answer=Antwort",
+        _COLUMNS,
         *form,
     )
 
@@ -264,7 +306,7 @@ def test_a_table_is_kept_as_a_pack_that_is_checked_and_has_the_same_verdicts(
 
     checked = "my-pack: 50 healthy rows; 0 errors, 0 warnings"
     following = ["next:", "  pytest my-pack --helmbench-model=ID"]
-    assert (code, said.splitlines()) == (0, [_SAID.format("qa.csv", ""), checked, *following])
+    assert (code, said.splitlines()) == (0, [_SAID.format("qa.csv", "answers", ""), checked, *following])
     names = {path.name for path in (folder.path / "my-pack").iterdir()}
     assert names == {"manifest.yaml", "tasks.jsonl" if form else "qa.csv"}
     manifest = (folder.path / "my-pack" / "manifest.yaml").read_text("utf-8")
@@ -310,7 +352,7 @@ def test_a_session_that_does_not_ask_sees_no_table(folder: Folder) -> None:
 
 def test_two_commands_lead_from_a_table_to_a_page_with_the_question_of_every_row(folder: Folder) -> None:
     folder.write("qa.csv", _TABLES["qa.csv"]().replace(b"Frage;Antwort", b"query;gold", 1))
-    result = folder.run("qa.csv", "-q", "--helmbench-model=test/b")
+    result = folder.run("qa.csv", "-q", "--helmbench-model=test/b", "--helmbench-columns=answers=gold")
     result.assert_outcomes(passed=68, failed=32)
     assert 'row-3[test/good]: expected ["6", "das Doppelte von 3"], observed 3' in result.outlines
     assert helmbench(folder.path, "report", "--format=html", "-o", "r.html").returncode == 0

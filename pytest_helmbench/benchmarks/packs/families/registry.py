@@ -8,6 +8,7 @@ from importlib import import_module
 from pytest_helmbench.benchmarks.packs.families.family import Family
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask
 from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.json_types import json_objects
 
 FAMILY_NAMES = (
     "multiple_choice",
@@ -42,7 +43,7 @@ def family_of(task: PackTask) -> Family | None:
 
 
 def messages_of(task: PackTask, system_prompt: str | None, form: str | None = None) -> tuple[Message, ...]:
-    """Return what a row's model is asked: a system message of the user's, if there is one, and the prompt.
+    """Return what a row's model is asked: a system message of the user's, earlier messages of the row, and the prompt.
 
     Args:
         task: The row.
@@ -55,5 +56,11 @@ def messages_of(task: PackTask, system_prompt: str | None, form: str | None = No
     family = family_of(task)
     if family is None:
         raise ConfigError(f"{task.id}: there is no prompt for the family {task.task_type!r}")
-    user = Message("user", family.prompt(task, form))
-    return (user,) if system_prompt is None else (Message("system", system_prompt), user)
+    before = [
+        Message(str(one["role"]), str(one["content"])) for one in json_objects(task.input_value("messages"))
+    ]
+    system = [] if system_prompt is None else [system_prompt]
+    while before and before[0].role == "system":  # servers take one system message, at the start
+        system.append(before.pop(0).content)
+    first = [Message("system", "\n\n".join(system))] if system else []
+    return (*first, *before, Message("user", family.prompt(task, form)))

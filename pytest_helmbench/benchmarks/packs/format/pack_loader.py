@@ -89,12 +89,12 @@ class Pack:
     def understood(self) -> str:
         """One line on how its tables were understood; empty where there are none."""
         columns = self.columns
-        if columns is None:
+        if self.tables is None or columns is None:
             return ""
         groups = [*dict.fromkeys(name for row in self.rows for name, _ in row.groups)]
         head = f"{self.id}: {counted(len(self.rows), 'question')} ({columns.family})"
         broken = f"{counted(len(self.broken), 'row')} with problems" if self.broken else ""
-        return ", ".join(filter(None, (head, columns.understood(groups), broken, self.manifest.note)))
+        return ", ".join(filter(None, (head, self.tables.understood(groups), broken, self.manifest.note)))
 
     def all_problems(self) -> Iterator[Problem]:
         """Yield every problem: of the manifest, of files, of rows."""

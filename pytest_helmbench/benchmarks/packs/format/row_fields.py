@@ -106,6 +106,18 @@ def text_or_object(faults: RowFaults, where: str, value: JsonValue) -> None:
         faults.error(where, f"this is {kind_of(value)}, not text or an object")
 
 
+def earlier_messages(faults: RowFaults, where: str, value: JsonValue) -> None:
+    """File anything but a list of messages, each with a role and a text."""
+    roles = ("system", "user", "assistant")
+    for number, one in enumerate(value if isinstance(value, list) else [None], start=1):
+        keys = one if isinstance(one, dict) else {}
+        check = RowFaults(0)
+        check_text(check, where, keys.get("content"))
+        if check.errors or keys.keys() != {"role", "content"} or keys["role"] not in roles:
+            hint = f'write {{"role": …, "content": a text}}, with a role of {", ".join(roles)}'
+            faults.error(where, f"entry {number} is not a message", hint)
+
+
 def not_an_object(faults: RowFaults, where: str, value: JsonValue, hint: str = "") -> None:
     """File that a value is not an object."""
     faults.error(where, f"this is {kind_of(value)}, not an object", hint)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 from tempfile import TemporaryFile
@@ -12,16 +15,32 @@ from threading import Lock
 from typing import TypeVar
 from weakref import finalize
 
+from pytest_helmbench.benchmarks.authoring import counted
 from pytest_helmbench.benchmarks.packs.families.registry import table_family
+from pytest_helmbench.benchmarks.packs.format.cell_shapes import (
+    CellError,
+    ChoiceTexts,
+    Question,
+    answers_of,
+    choices_of,
+    context_of,
+    kinds_of_answer,
+    plain_name,
+    question_of,
+    text_of,
+)
+from pytest_helmbench.benchmarks.packs.format.prompt_template import field_text
 from pytest_helmbench.benchmarks.packs.format.row_files import Line, ReadRow, TableError, open_table
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import RowRef
 from pytest_helmbench.files.source import Fault
+from pytest_helmbench.files.strict_json import a_mapping
 
 FIELDS: Mapping[str, str] = {
-    "question": "question, prompt, input, query, problem, instruction",
-    "answer": "answer, answers, accepted answers, target, expected, expected output, output, gold, label, solution",
+    "question": "question, question stem, prompt, input, query, problem, instruction",
+    "answer": "answer, answers, answer key, accepted answers, target, expected, expected output, output, gold, label,"
+    " solution",
     "choices": "choices, options",
     "context": "context, passage, document",
     "id": "id, name, key",
@@ -32,8 +51,12 @@ FIELDS: Mapping[str, str] = {
 _CHUNK = 2**20
 _PREFIXES = ("", "choice", "option")
 _ENDS = (tuple(ascii_lowercase), tuple(map(str, range(1, 27))), tuple(map(str, range(26))))
-Cell = TypeVar("Cell", str, list[str])
+Cell = TypeVar("Cell")
+_ANSWER_FIELDS = frozenset({"answer", "answers"})
+_FIRST_LABELS: Mapping[str, int | None] = {"0": 0, "1": 1, "": None}
+_MOST_DIGITS = 3
 _ADD = "add --helmbench-columns='{}'"
+_FIRST = f"{_ADD.format('first_label=0')}, or 1; 'first_label=' where numbers are the texts of choices"
 _RUBRIC = '{}, or --helmbench-rubric="…" with --helmbench-marking-model=ID'
 
 
@@ -41,7 +64,9 @@ _RUBRIC = '{}, or --helmbench-rubric="…" with --helmbench-marking-model=ID'
 class TableOptions:
     """Columns by field, and a rubric, as the user or a manifest names them.
 
-    An empty column leaves its field out. Several columns of choices have `|` between them.
+    An empty column leaves its field out. Several columns of choices have `|` between them. `answers` says of the column
+    of answers that a text may hold several. `first_label` is the number of the first choice, empty where numbers are
+    texts.
     """
 
     columns: Mapping[str, str]
@@ -49,7 +74,10 @@ class TableOptions:
 
     def before(self, other: TableOptions) -> TableOptions:
         """Return these, and where they say nothing what another says."""
-        return TableOptions({**other.columns, **self.columns}, self.rubric or other.rubric)
+        theirs = other.columns
+        if self.columns.keys() & _ANSWER_FIELDS:
+            theirs = {field: column for field, column in theirs.items() if field not in _ANSWER_FIELDS}
+        return TableOptions({**theirs, **self.columns}, self.rubric or other.rubric)
 
 
 NO_TABLE_OPTIONS = TableOptions({})
@@ -57,11 +85,23 @@ NO_TABLE_OPTIONS = TableOptions({})
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Where a table has its fields; of choices the column that lists them, or one for each."""
+    """Where a table has its fields; of choices the column that lists them, or one for each.
+
+    Args:
+        of: The column of each other field.
+        choices: Columns of choices.
+        rubric: For tables without answers.
+        splits: A text in the column of answers may hold several.
+        first_label: As the user states it: `0`, `1`, or empty where a number is the text of a choice; None for no word.
+        counts_from: The number of the first choice; None where a number is the text of a choice.
+    """
 
     of: Mapping[str, str]
     choices: tuple[str, ...] = ()
     rubric: str | None = None
+    splits: bool = False
+    first_label: str | None = None
+    counts_from: int | None = 0
 
     @property
     def family(self) -> str:
@@ -71,13 +111,12 @@ class Columns:
     @property
     def stated(self) -> dict[str, str]:
         """The columns as a manifest names them."""
+        of = {
+            "answers" if self.splits and field == "answer" else field: name for field, name in self.of.items()
+        }
         listed = {"choices": "|".join(self.choices)} if self.choices else {}
-        return {**self.of, **listed}
-
-    def understood(self, groups: Sequence[str]) -> str:
-        """Return what was understood, in words: `question = "Frage", answer = "Antwort", groups by topic`."""
-        found = [f"{name} = {_quoted([column])}" for name, column in self.stated.items()]
-        return ", ".join([*found, *([f"groups by {', '.join(groups)}"] if groups else [])])
+        label = {} if self.first_label is None else {"first_label": self.first_label}
+        return {**of, **listed, **label}
 
     def pack_row(self, record: ReadRow, name: str) -> dict[str, JsonValue]:
         """Return a row as a pack has it, and add to the record what is wrong with it.
@@ -87,88 +126,143 @@ class Columns:
             name: Its id, where it has no column for that.
         """
         cells = record.row or {}
-        context = cells.get(self.of.get("context", ""))
-        passage = context if isinstance(context, dict) else _text(context)
-        question = self._needed(record, "question", _text(cells.get(self.of["question"])))
-        answers = self._needed(record, "answer", _listed(cells.get(self.of.get("answer", ""))))
-        shown: dict[str, JsonValue]
+        context: JsonValue = self._read(record, "context", context_of, None)
+        question = self._read(record, "question", question_of, Question("", []))
+        answers = self.answers(record)
+        shown: dict[str, JsonValue] = {"messages": question.before} if question.before else {}
         if self.choices:
-            choices = self._needed(record, "choices", self._choices(record))
-            shown = {"question": f"{passage}\n\n{question}" if passage else question, "choices": [*choices]}
-            hidden: dict[str, JsonValue] = {"answer": [self._choice(one, choices, record) for one in answers]}
+            choices = self.choices_in(record)
+            passage = field_text("context")({"context": context})
+            shown["question"] = f"{passage}\n\n{question.text}" if passage else question.text
+            shown["choices"] = [*choices.texts]
+            hidden: dict[str, JsonValue] = {"answer": [self._choice(one, choices) for one in answers]}
         else:
             has_answers = "answer" in self.of
-            shown = {
-                "question" if has_answers else "prompt": question,
-                **({"context": passage} if passage else {}),
-            }
+            shown["question" if has_answers else "prompt"] = question.text
+            shown |= {"context": context} if context else {}
             hidden = {"accepted_answers": [*answers]} if has_answers else {"rubric": self.rubric}
-        tolerance = _text(cells.get(self.of.get("tolerance", "")))
+        tolerance = self._read(record, "tolerance", text_of, "")
         if tolerance:
             hidden["tolerance"] = float(tolerance) if tolerance.replace(".", "", 1).isdecimal() else tolerance
         used = {*self.of.values(), *self.choices}
-        row: dict[str, JsonValue] = {
-            "id": _text(cells.get(self.of.get("id", ""))) or name,
+        return {
+            "id": self._read(record, "id", text_of, "") or name,
             "family": self.family,
+            "input": shown,
+            "eval": hidden,
+            "metadata": {
+                key: cell for key, cell in cells.items() if key not in used and cell not in (None, "")
+            },
         }
-        row["input"], row["eval"] = shown, hidden
-        row["metadata"] = {
-            key: cell for key, cell in cells.items() if key not in used and cell not in (None, "")
-        }
-        return row
 
-    def _needed(self, record: ReadRow, field: str, value: Cell) -> Cell:
-        """Return a value, after adding to its record that it is empty where it must not be."""
-        column = self.stated.get(field)
-        if not value and column is not None and record.row:
-            shown = "" if column == field else f" (column {_quoted([column])})"
-            hint = "fill the cell, or delete the row"
-            record.faults.errors.append(Fault(record.line.number, f"{field} is empty{shown}", hint))
-        return value
+    def cell(self, record: ReadRow, field: str) -> JsonValue:
+        """Return the cell of a field; the cells of choices that have a column each."""
+        cells = record.row or {}
+        if field == "choices" and len(self.choices) > 1:
+            return [cells.get(column) for column in self.choices]
+        return cells.get(self._column(field))
 
-    def _choices(self, record: ReadRow) -> list[str]:
-        """Return the choices of a row; the last ones may be left empty where each has a column."""
-        cells = [(record.row or {}).get(column) for column in self.choices]
-        if len(cells) == 1:
-            return _listed(cells[0])
-        found = [_text(cell) for cell in cells]
-        while found and not found[-1]:
-            found.pop()
-        if "" in found:
-            what = f"choice {self.choices[found.index('')]} is empty, and a later one is not"
-            record.faults.errors.append(
-                Fault(record.line.number, what, "fill the cell, or move the later ones up")
-            )
-        return found
+    def answers(self, record: ReadRow) -> list[str]:
+        """Return the answers of a row; none where the table has none."""
+        return self._read(record, "answer", partial(answers_of, split=self.splits), [])
 
-    def _choice(self, answer: str, choices: Sequence[str], record: ReadRow) -> JsonValue:
-        """Return the choice that an answer names, as a pack has it: a letter or a text; a number is a place from 0."""
-        if not answer.isdecimal():
-            return answer
-        ends = [_plain(name).removeprefix("choice").removeprefix("option") for name in self.choices]
-        place = ends.index(answer) if answer in ends else int(answer)
-        is_text = answer in choices and isinstance((record.row or {}).get(self.of["answer"]), str)
-        if is_text and choices[place : place + 1] not in ([], [answer]):
-            what = f"answer {answer} may be the choice {answer!r}, or the one at place {answer} from 0"
-            hint = "write the letter of the right choice"
+    def choices_in(self, record: ReadRow) -> ChoiceTexts:
+        """Return the choices of a row; the last ones may be left empty."""
+        found = self._read(record, "choices", choices_of, ChoiceTexts([], []))
+        if "" in found.texts:
+            at = found.texts.index("")
+            which = self.choices[at] if len(self.choices) > 1 else at + 1
+            what = f"choice {which} is empty, and a later one is not"
+            hint = "fill the cell, or move the later ones up"
             record.faults.errors.append(Fault(record.line.number, what, hint))
-        place = choices.index(answer) if is_text and place >= len(choices) else place
-        return ascii_uppercase[: len(choices)][place : place + 1] or place
+        return found if len(self.choices) == 1 else ChoiceTexts(found.texts, [*self.choices])
+
+    def numbers(self, record: ReadRow) -> Iterator[tuple[int | None, ...]]:
+        """Yield the places of the choices that each number of an answer may name, by what it counts from."""
+        choices = self.choices_in(record)
+        for answer in self.answers(record):
+            if answer.isdecimal() and _labelled(answer, choices) is None:
+                yield tuple(_place(answer, choices, first) for first in _FIRST_LABELS.values())
+
+    def _read(self, record: ReadRow, field: str, read: Callable[[JsonValue], Cell], default: Cell) -> Cell:
+        """Return what the cell of a field says; the default after adding to its record why it cannot be read."""
+        if field not in self.of and field != "choices":
+            return default
+        try:
+            return read(self.cell(record, field))
+        except CellError as error:
+            column = self._column(field)
+            shown = "" if column == field else f" (column {_quoted([column])})"
+            if record.row:
+                fault = Fault(record.line.number, f"{field} is {error}{shown}", error.hint)
+                record.faults.errors.append(fault)
+            return default
+
+    def _column(self, field: str) -> str:
+        return "|".join(self.choices) if field == "choices" else self.of.get(field, "")
+
+    def _choice(self, answer: str, choices: ChoiceTexts) -> JsonValue:
+        """Return the choice that an answer names, as a pack has it: a letter, a text, or -1 where it names none."""
+        place = _labelled(answer, choices)
+        if place is None and answer.isdecimal():
+            place = _place(answer, choices, self.counts_from)
+            if place is None:
+                return -1
+        return answer if place is None else ascii_uppercase[place : place + 1] or place
+
+
+def _labelled(answer: str, choices: ChoiceTexts) -> int | None:
+    """Return the place of the choice whose own label an answer is."""
+    labels = [*map(plain_name, choices.labels)][: len(choices.texts)]
+    return labels.index(plain_name(answer)) if plain_name(answer) in labels else None
+
+
+def _place(answer: str, choices: ChoiceTexts, counts_from: int | None) -> int | None:
+    """Return the place of the choice that a number names; None for none.
+
+    Args:
+        answer: Its digits.
+        choices: Of its row.
+        counts_from: The number of the first choice; None where a number is the text of a choice.
+    """
+    if counts_from is None:
+        return choices.texts.index(answer) if answer in choices.texts else None
+    place = int(answer) - counts_from if len(answer) <= _MOST_DIGITS else -1
+    return place if 0 <= place < len(choices.texts) else None
 
 
 class Tables:
     """The tables of a pack, all with the same columns.
 
     Their rows are kept as JSON in a file without a name: they take no memory, and a changed table changes no case.
+
+    Attributes:
+        columns: None before the first table is read.
+        several: Rows with several answers.
+        whole: Rows whose answer looks like several texts and is taken whole.
     """
 
     def __init__(self, paths: Sequence[Path], table_options: TableOptions) -> None:
         self.paths = paths
         self.columns: Columns | None = None
+        self.several = self.whole = 0
         self._options = table_options
         self._rows = TemporaryFile()  # noqa: SIM115 - it lives as long as its pack
         finalize(self, self._rows.close)
         self._lock = Lock()
+
+    def understood(self, groups: Sequence[str]) -> str:
+        """Return what was understood, in words: `question = "Frage", answer = "Antwort", groups by topic`."""
+        stated = {} if self.columns is None else self.columns.stated
+        found = [f"{name} = {_quoted([column])}" for name, column in stated.items()]
+        if self.several:
+            found.append(f"{counted(self.several, 'row')} with several answers")
+        if self.whole:
+            option = f"--helmbench-columns='answers={stated['answer']}'"
+            found.append(
+                f"{counted(self.whole, 'answer')} with | or a JSON list taken whole ({option} splits)"
+            )
+        return ", ".join([*found, *([f"groups by {', '.join(groups)}"] if groups else [])])
 
     def text(self, ref: RowRef) -> bytes:
         """Return a row as JSON."""
@@ -189,15 +283,20 @@ class Tables:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
         table = open_table(path)
-        columns = find_columns(path, table.names, self._options)
+        columns = self._counted(path, find_columns(path, table.names, self._options))
         if columns != (self.columns or columns):
             raise TableError(path, f"its columns are others than those of {self.paths[0].name}")
         self.columns = columns
         digest.update(json.dumps([columns.stated, columns.rubric], sort_keys=True).encode())
         place = self.paths.index(path)
+        kinds = Counter[str]()
         for number, record in enumerate(table.records, start=1):
             line = record.line.number
             row = columns.pack_row(record, f"row-{place + 1}.{number}" if place else f"row-{number}")
+            for kind in kinds_of_answer(columns.cell(record, "answer")):
+                kinds[kind] += 1
+            answers = next(iter(a_mapping(row["eval"]).values()))
+            self.several += isinstance(answers, list) and len({*map(str, answers)}) > 1
             whole = not record.faults.errors
             raw = json.dumps(row, ensure_ascii=False).encode() if whole else b""
             yield ReadRow(
@@ -207,6 +306,55 @@ class Tables:
                 str(row["id"]),
             )
             self._rows.write(raw)
+        self.whole += 0 if columns.splits else kinds["list"]
+        self._check_answers(path, columns, kinds)
+
+    def _counted(self, path: Path, columns: Columns) -> Columns:
+        """Return the columns of a table with what numbers of its answers count from, as all tables tell it.
+
+        Raises:
+            TableError: They do not tell.
+        """
+        if not columns.choices or columns.first_label is not None:
+            return columns
+        if self.columns is not None:
+            return replace(columns, counts_from=self.columns.counts_from)
+        records = (record for one in self.paths for record in open_table(one).records)
+        numbers = [places for record in records for places in columns.numbers(record) if {*places} != {None}]
+        by_reading = {
+            first: [places[at] for places in numbers] for at, first in enumerate(_FIRST_LABELS.values())
+        }
+        fitting = {first: places for first, places in by_reading.items() if None not in places}
+        if len({tuple(places) for places in fitting.values()}) == 1:
+            return replace(columns, counts_from=next(iter(fitting)))
+        column = _quoted([columns.of["answer"]])
+        what = (
+            "may count the choices from 0 or from 1, or be texts of choices"
+            if fitting
+            else "fit no one way to count"
+        )
+        raise TableError(path, f"the numbers in the column {column} {what}", _FIRST)
+
+    def _check_answers(self, path: Path, columns: Columns, kinds: Counter[str]) -> None:
+        """Refuse answers that are not texts to compare with: other tools' assertions, numbers of classes.
+
+        Raises:
+            TableError: Most of the answers are.
+        """
+        column = columns.of.get("answer", "")
+        named = f"the column {_quoted([column])}"
+        if kinds["assertion"] > (0 if column.startswith("__expected") else kinds["text"] / 2):
+            what = (
+                f"{named} has assertions of another tool, such as `contains: …`, in {kinds['assertion']} rows"
+            )
+            raise TableError(path, what, "write the accepted answers alone, or a rubric for a marking model")
+        is_stated = bool(self._options.columns.keys() & _ANSWER_FIELDS)
+        is_class = plain_name(column) == "label" and not is_stated and not columns.choices
+        if is_class and 0 < kinds["text"] == kinds["number"]:
+            hint = f"{_ADD.format('choices=…')}, or 'answer={column}' where the numbers are the answers"
+            raise TableError(
+                path, f"{named} has numbers alone, and no column has the names of the classes", hint
+            )
 
 
 def find_columns(path: Path, names: Sequence[str], table_options: TableOptions) -> Columns:
@@ -215,7 +363,10 @@ def find_columns(path: Path, names: Sequence[str], table_options: TableOptions) 
     Raises:
         TableError: A field that it needs has no column or more than one, or a column that is named is not there.
     """
-    places = {field: _places(path, field, names, table_options.columns) for field in FIELDS}
+    stated = {field: column for field, column in table_options.columns.items() if field != "first_label"}
+    splits = "answers" in stated
+    stated |= {"answer": stated.pop("answers")} if splits else {}
+    places = {field: _places(path, field, names, stated) for field in FIELDS}
     for field, found in places.items():
         if len(found) > 1:
             candidates = _quoted([column for columns in found for column in columns])
@@ -231,7 +382,11 @@ def find_columns(path: Path, names: Sequence[str], table_options: TableOptions) 
     if "answer" in of and table_options.rubric is not None:
         what = f"a rubric reads tables without answers, and the column {of['answer']!r} has answers"
         raise TableError(path, what, f"leave the rubric out, or {_ADD.format('answer=')}")
-    return Columns(of, choices[0] if choices else (), table_options.rubric)
+    first = table_options.columns.get("first_label")
+    if first is not None and first not in _FIRST_LABELS:
+        raise TableError(path, f"first_label is {first!r}, and not the number of the first choice", _FIRST)
+    counts_from = _FIRST_LABELS[first or ""] if first is not None else 0
+    return Columns(of, choices[0] if choices else (), table_options.rubric, splits, first, counts_from)
 
 
 def _places(path: Path, field: str, names: Sequence[str], stated: Mapping[str, str]) -> list[tuple[str, ...]]:
@@ -245,9 +400,9 @@ def _places(path: Path, field: str, names: Sequence[str], stated: Mapping[str, s
             raise TableError(path, what, _ADD.format(f"{field}=…"))
         return [columns] if wanted else []
     free = [name for name in names if name not in {*stated.values()}]
-    known = {_plain(name) for name in FIELDS[field].split(",") if name}
-    found: list[tuple[str, ...]] = [(name,) for name in free if _plain(name) in known]
-    by_plain = {_plain(name): name for name in free}
+    known = {plain_name(name) for name in FIELDS[field].split(",") if name}
+    found: list[tuple[str, ...]] = [(name,) for name in free if plain_name(name) in known]
+    by_plain = {plain_name(name): name for name in free}
     for prefix in _PREFIXES if field == "choices" else ():
         for ends in _ENDS if prefix else _ENDS[:1]:
             series = tuple(by_plain[f"{prefix}{end}"] for end in ends if f"{prefix}{end}" in by_plain)
@@ -257,30 +412,5 @@ def _places(path: Path, field: str, names: Sequence[str], stated: Mapping[str, s
     return found
 
 
-def _plain(name: str) -> str:
-    return "".join(name.replace("_", "").split()).casefold()
-
-
 def _quoted(names: Sequence[str]) -> str:
     return ", ".join(json.dumps(name, ensure_ascii=False) for name in names) or "none"
-
-
-def _text(value: JsonValue) -> str:
-    """Return a cell as a CSV file has it, without space around it; empty for none."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        value = int(value)
-    if value is None or isinstance(value, str):
-        return (value or "").strip()
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _listed(value: JsonValue) -> list[str]:
-    """Return the entries of a cell: a list, JSON that is one, texts with `|` between, or one text."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            read = json.loads(value)
-        except (ValueError, RecursionError):
-            read = value
-        value = read if isinstance(read, list) else value
-    entries = value if isinstance(value, list) else _text(value).split("|")
-    return [text for entry in entries if (text := _text(entry))]

@@ -49,7 +49,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("multiple_choice", {"input.question": ""}, ["input.question: this is blank text"]),
     ("multiple_choice", {"input.question": 5}, ["input.question: this is a number, not text"]),
     ("multiple_choice", {"input.qestion": "x"}, [
-        "input: unknown key 'qestion'\n  hint: did you mean 'question'? known keys: question, choices",
+        "input: unknown key 'qestion'\n  hint: did you mean 'question'? known keys: question, choices, messages",
     ]),
     ("multiple_choice", {"input.choices": []}, ["input.choices: the list is empty"]),
     ("multiple_choice", {"input.choices": "abc"}, ["input.choices: this is text, not a list of texts"]),
@@ -75,6 +75,10 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         "eval: unknown key 'anwser'\n  hint: did you mean 'answer'? the only key: answer",
     ]),
     ("short_answer", {"input.context": ["x"]}, ["input.context: this is a list, not text or an object"]),
+    ("short_answer", {"input.messages": [{"role": "user", "content": "Hi."}, {"role": "tool", "content": "x"}]}, [
+        "input.messages: entry 2 is not a message\n  hint: "
+        'write {"role": …, "content": a text}, with a role of system, user, assistant',
+    ]),
     ("short_answer", {"eval.accepted_answers": [10 ** 4000]}, [
         "eval.accepted_answers: entry 1 is a number of thousands of digits\n  hint: write it as text",
     ]),

@@ -28,6 +28,7 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     Field,
     Fields,
     Names,
+    earlier_messages,
     eval_text,
     is_reference,
     text_or_object,
@@ -94,6 +95,7 @@ class FreeResponse(TextFamily):
     input_fields: ClassVar[Fields] = {
         "prompt": Field(check_text, required=True),
         "context": Field(text_or_object),
+        "messages": Field(earlier_messages),
     }
     eval_fields: ClassVar[Fields] = {
         "rubric": Field(_rubric, required=True),

@@ -23,7 +23,7 @@ from pytest_helmbench.benchmarks.packs.families.text.text_family import (
     stripped,
 )
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
-from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields
+from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields, earlier_messages
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -82,6 +82,7 @@ class MultipleChoice(TextFamily):
     input_fields: ClassVar[Fields] = {
         "question": Field(check_text, required=True),
         "choices": Field(_choices, required=True),
+        "messages": Field(earlier_messages),
     }
     eval_fields: ClassVar[Fields] = {"answer": Field(_answer, required=True)}
     answer_field = "answer"

@@ -29,7 +29,12 @@ from pytest_helmbench.benchmarks.packs.families.text.text_family import (
     stripped,
 )
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
-from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields, text_or_object
+from pytest_helmbench.benchmarks.packs.format.row_fields import (
+    Field,
+    Fields,
+    earlier_messages,
+    text_or_object,
+)
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -110,6 +115,7 @@ class ShortAnswer(TextFamily):
         "question": Field(check_text, required=True),
         "answer_format": Field(text_or_object),
         "context": Field(text_or_object),
+        "messages": Field(earlier_messages),
     }
     eval_fields: ClassVar[Fields] = {
         "accepted_answers": Field(_accepted, required=True),
