@@ -21,9 +21,9 @@ from pytest_helmbench.options.declarations import OPTIONS
 _COUNTED = {".py", ".js", ".cjs", ".mjs", ".sql", ".jinja", ".css"}
 _SLACK = 1.02
 """A figure of lines is set anew with every issue; between two issues, changes may exceed it by this factor."""
-_PACKAGE_LINES = 75_316
+_PACKAGE_LINES = 75_716
 _ROOM_LINES = {
-    "benchmarks/packs": 12_273,
+    "benchmarks/packs": 12_650,
     "benchmarks/bench_packs": 5_451,
     "benchmarks/scenario_trees": 5_338,
     "benchmarks": 1_961,
@@ -40,7 +40,7 @@ _ROOM_LINES = {
     "cli": 2_853,
     "files, judging, options, plugin": 4_322,
 }
-_TEST_LINES = 55_447
+_TEST_LINES = 55_847
 _MOST = {"modules": 400, "settings": 75, "commands": 20, "dependencies": 15}
 
 
