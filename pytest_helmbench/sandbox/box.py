@@ -157,7 +157,7 @@ class Streams:
 
 
 @dataclass(frozen=True, slots=True)
-class SandboxEngine:
+class EngineKind:
     """A way to run foreign code: all that is known of it before it is tried.
 
     Args:
@@ -180,7 +180,7 @@ class SandboxEngine:
         return await self.finder(self, pull)
 
 
-SandboxFinder: TypeAlias = "Callable[[SandboxEngine, Granted[bool]], Awaitable[Engine | Unavailable]]"
+SandboxFinder: TypeAlias = "Callable[[EngineKind, Granted[bool]], Awaitable[Engine | Unavailable]]"
 
 
 class Engine(ABC):
@@ -190,7 +190,7 @@ class Engine(ABC):
         kind: What was known of it before it was tried.
     """
 
-    def __init__(self, kind: SandboxEngine) -> None:
+    def __init__(self, kind: EngineKind) -> None:
         self.kind = kind
         self.places = asyncio.Semaphore(_PLACES)
         """Commands at one time: more would only slow each other down, and time limits are wall time."""

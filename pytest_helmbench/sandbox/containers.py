@@ -24,9 +24,9 @@ from pytest_helmbench.sandbox.box import (
     Command,
     Ended,
     Engine,
+    EngineKind,
     Limits,
     Mount,
-    SandboxEngine,
     Streams,
     Unavailable,
 )
@@ -193,7 +193,7 @@ class ContainerEngine(Engine):
 
     def __init__(
         self,
-        kind: SandboxEngine,
+        kind: EngineKind,
         program: ContainerProgram,
         path: str,
         *,
@@ -422,7 +422,7 @@ class ContainerEngine(Engine):
 
 
 async def find_containers(
-    kind: SandboxEngine, pull: Granted[bool], *, program: ContainerProgram, name: str = ""
+    kind: EngineKind, pull: Granted[bool], *, program: ContainerProgram, name: str = ""
 ) -> ContainerEngine | Unavailable:
     """Return the engine, or why there is none; containers of killed sessions are removed.
 

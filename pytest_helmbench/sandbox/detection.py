@@ -16,7 +16,7 @@ from pytest_helmbench.sandbox.box import (
     Command,
     Ended,
     Engine,
-    SandboxEngine,
+    EngineKind,
     Streams,
     Unavailable,
 )
@@ -31,15 +31,15 @@ AUTO = "auto"
 
 
 @cache
-def sandbox_engines() -> tuple[SandboxEngine, ...]:
+def sandbox_engines() -> tuple[EngineKind, ...]:
     """Return all engines that there are, those first that `auto` takes, in its order."""
-    found: list[SandboxEngine] = [
+    found: list[EngineKind] = [
         import_module(f"{engines.__name__}.{module.name}").ENGINE for module in iter_modules(engines.__path__)
     ]
     return tuple(sorted(found, key=lambda kind: (kind.auto_place is None, kind.auto_place or 0, kind.name)))
 
 
-def image_engines() -> tuple[SandboxEngine, ...]:
+def image_engines() -> tuple[EngineKind, ...]:
     """Return the engines that run container images, in the order of `auto`."""
     return tuple(kind for kind in sandbox_engines() if kind.runs_images and not kind.is_variant)
 

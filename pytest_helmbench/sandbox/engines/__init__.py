@@ -1,1 +1,1 @@
-"""The sandbox engines: each module has one `SandboxEngine` named `ENGINE`, and is found by standing here."""
+"""The sandbox engines: each module has one `EngineKind` named `ENGINE`, and is found by standing here."""

@@ -19,8 +19,8 @@ from pytest_helmbench.sandbox.box import (
     Command,
     Ended,
     Engine,
+    EngineKind,
     Limits,
-    SandboxEngine,
     Streams,
     Unavailable,
 )
@@ -53,7 +53,7 @@ class BubblewrapEngine(Engine):
         groups: Where the kernel bounds memory and processes for us; None where it does not.
     """
 
-    def __init__(self, kind: SandboxEngine, start: tuple[str, ...], groups: GroupPlace | None = None) -> None:
+    def __init__(self, kind: EngineKind, start: tuple[str, ...], groups: GroupPlace | None = None) -> None:
         super().__init__(kind)
         self._local = LocalPrograms()
         self._changes_user = start[1:] == _AS_ROOT
@@ -124,7 +124,7 @@ def _view(spec: BoxSpec, workspace: Workspace, command: Command, limits: Limits)
     return own_view(shared, limits.disk_bytes, [(workspace.path, spec.workdir, False), *mounts], env)
 
 
-async def _find(kind: SandboxEngine, _pull: Granted[bool]) -> BubblewrapEngine | Unavailable:
+async def _find(kind: EngineKind, _pull: Granted[bool]) -> BubblewrapEngine | Unavailable:
     """Try every way in which bubblewrap may work with a command."""
     program = shutil.which("bwrap")
     if program is None or not sys.platform.startswith("linux"):
@@ -151,7 +151,7 @@ def ways(program: str) -> Iterable[tuple[str, ...]]:
         yield (program, *flags)
 
 
-ENGINE = SandboxEngine(
+ENGINE = EngineKind(
     name="bwrap",
     finder=_find,
     runs_images=False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from pytest_helmbench.sandbox.box import SandboxEngine
+from pytest_helmbench.sandbox.box import EngineKind
 from pytest_helmbench.sandbox.containers import ContainerProgram, find_containers
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
@@ -23,7 +23,7 @@ DOCKER = ContainerProgram(
 )
 """Docker's own way."""
 
-ENGINE = SandboxEngine(
+ENGINE = EngineKind(
     name="docker",
     finder=partial(find_containers, program=DOCKER),
     runs_images=True,

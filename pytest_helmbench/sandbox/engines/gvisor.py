@@ -6,7 +6,7 @@ import shutil
 from dataclasses import replace
 
 from pytest_helmbench.core.granted import Granted
-from pytest_helmbench.sandbox.box import SandboxEngine, Unavailable
+from pytest_helmbench.sandbox.box import EngineKind, Unavailable
 from pytest_helmbench.sandbox.containers import ContainerEngine, find_containers
 from pytest_helmbench.sandbox.engines.docker import DOCKER
 from pytest_helmbench.sandbox.engines.podman import PODMAN
@@ -14,7 +14,7 @@ from pytest_helmbench.sandbox.engines.podman import PODMAN
 _RUNTIME = "runsc"
 
 
-async def _find(kind: SandboxEngine, pull: Granted[bool]) -> ContainerEngine | Unavailable:
+async def _find(kind: EngineKind, pull: Granted[bool]) -> ContainerEngine | Unavailable:
     runtime = shutil.which(_RUNTIME)
     if runtime is None:
         return Unavailable(f"{_RUNTIME} is not installed")
@@ -33,4 +33,4 @@ async def _find(kind: SandboxEngine, pull: Granted[bool]) -> ContainerEngine | U
     return Unavailable("; ".join(reasons))
 
 
-ENGINE = SandboxEngine(name="gvisor", finder=_find, runs_images=True, auto_place=0, is_variant=True)
+ENGINE = EngineKind(name="gvisor", finder=_find, runs_images=True, auto_place=0, is_variant=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from pytest_helmbench.sandbox.box import SandboxEngine
+from pytest_helmbench.sandbox.box import EngineKind
 from pytest_helmbench.sandbox.containers import ContainerProgram, find_containers
 
 PODMAN = ContainerProgram(
@@ -17,7 +17,7 @@ PODMAN = ContainerProgram(
 )
 """Podman's own way."""
 
-ENGINE = SandboxEngine(
+ENGINE = EngineKind(
     name="podman",
     finder=partial(find_containers, program=PODMAN),
     runs_images=True,

@@ -15,12 +15,12 @@ from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.detection import AUTO, NO_SANDBOX, find_engine, image_engines, sandbox_engines
 
 _ONE_MORE = """
-from pytest_helmbench.sandbox.box import SandboxEngine, Unavailable
+from pytest_helmbench.sandbox.box import EngineKind, Unavailable
 
 async def _find(kind, pull):
     return Unavailable(f"{kind.name}: pull is {pull.value}")
 
-ENGINE = SandboxEngine(name="jail", finder=_find, runs_images=True, auto_place=0)
+ENGINE = EngineKind(name="jail", finder=_find, runs_images=True, auto_place=0)
 """
 
 
