@@ -30,6 +30,7 @@ def _run_text(run: ComparedRun) -> str:
         "scope": run.ref.scope,
         "rules": rules,
         **({"sample": run.sample} if run.sample else {}),
+        **({} if run.scoring is None else {"scoring": dict(run.scoring)}),
         "kind": run.ref.benchmark.kind,
         "place": run.ref.benchmark.place,
     }
@@ -41,7 +42,7 @@ def _run_text(run: ComparedRun) -> str:
 
 
 def _case(case: JudgedCase, numbers: Mapping[str, int]) -> list[object]:
-    """Return content, and per criterion its rule and its credits by reply."""
+    """Return content, per criterion its rule and its credits by reply, and of a tree what it was judged for."""
     return [
         case.content,
         {
@@ -51,6 +52,7 @@ def _case(case: JudgedCase, numbers: Mapping[str, int]) -> list[object]:
             ]
             for name, rule in sorted(case.rules.items())
         },
+        *([] if case.points is None else [[int(value) for value in case.points]]),
     ]
 
 

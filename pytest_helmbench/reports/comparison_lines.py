@@ -61,6 +61,27 @@ def gone_text(found: RunComparison) -> str:
     return f"{cases} gone from the benchmark since {baseline_name(found)}"
 
 
+def lost_parts(found: RunComparison) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Yield label, cases and sentence of the baseline's cases that are gone, and of those no longer counted."""
+    if found.gone:
+        yield "gone", found.gone, gone_text(found)
+    if found.uncounted:
+        cases, verb = count_text(len(found.uncounted), "case"), "is" if len(found.uncounted) == 1 else "are"
+        text = f"{cases} that {baseline_name(found)} counted {verb} no longer counted"
+        yield "no longer counted", found.uncounted, text
+
+
+def changed_rules_text(found: RunComparison) -> str:
+    """Return `rules that differ from run 1's: floor of P1 0.8 → none, severity of P1-B1-S1-PT3 9 → 1`."""
+    shown = [
+        f"{name} {setting_text(one)} → {setting_text(other)}"
+        for name, one, other in found.rules_changed[:_GONE_SHOWN]
+    ]
+    more = len(found.rules_changed) - len(shown)
+    shown += [f"{more} more"] if more else []
+    return f"rules that differ from those of {baseline_name(found)}: {', '.join(shown)}"
+
+
 def missing_parts(found: RunComparison) -> Iterator[str]:
     """Yield that a part with a limit has no case in both runs; nothing where nothing was compared."""
     compared = {scope.code for scope in found.scopes}
@@ -73,10 +94,11 @@ def comparison_lines(found: RunComparison, name: str) -> list[str]:
     """Return the sentences of a comparison of the run `name`, one line each."""
     baseline = baseline_name(found)
     head = f"compare {name} with {baseline}"
-    gone = [f"{head}: {_gone(found)}"] if found.gone else []
+    lost = [f"{head}: {line}" for line in _lost_lines(found)]
     if not found.scopes:
-        return [*gone, f"{head}: does not hold: {found.reason}"]
-    lines = gone + [
+        notes = (f"{head}: {note}" for note in comparison_notes(found))
+        return [*lost, f"{head}: does not hold: {found.reason}", *notes]
+    lines = lost + [
         f"{f'compare {name} {scope.code}'.strip()} with {baseline}: {scope_line(found, scope)}"
         for scope in found.scopes
     ]
@@ -137,14 +159,15 @@ def figure_cells(found: SideBySide) -> tuple[str, ...]:
     return ("before → after", *(f"{one} → {other}" for one, other in zip(*sides, strict=True)))
 
 
-def _gone_codes(found: RunComparison) -> str:
-    more = len(found.gone) - _GONE_SHOWN
-    return ", ".join(found.gone[:_GONE_SHOWN]) + (f" and {more} more" if more > 0 else "")
+def _some_codes(codes: Sequence[str]) -> str:
+    more = len(codes) - _GONE_SHOWN
+    return ", ".join(codes[:_GONE_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _gone(found: RunComparison) -> str:
-    text = f"{gone_text(found)}: {_gone_codes(found)}"
-    return text if found.allows_gone else f"does not hold: {text}; {ACCEPT_GONE}"
+def _lost_lines(found: RunComparison) -> Iterator[str]:
+    for _, codes, said in lost_parts(found):
+        text = f"{said}: {_some_codes(codes)}"
+        yield text if found.allows_gone else f"does not hold: {text}; {ACCEPT_GONE}"
 
 
 def scope_line(found: RunComparison, scope: ScopeChange) -> str:
@@ -205,7 +228,9 @@ def comparison_notes(found: RunComparison) -> Iterator[str]:
         fallen = "; ".join(map(_fallen, found.fallen))
         behaviours = count_text(len(found.behaviours), "behaviour")
         yield f"fell on these very cases (Holm over {behaviours}): {fallen}"
-    if found.cases_left_out or found.cases_not_selected or found.rows_by_other_rules:
+    if found.cases_compared and (
+        found.cases_left_out or found.cases_not_selected or found.rows_by_other_rules
+    ):
         parts = [f"on the {count_text(found.cases_compared, 'case')} in both"]
         if found.cases_left_out:
             parts.append(f"{found.cases_left_out} left out")
@@ -219,6 +244,8 @@ def comparison_notes(found: RunComparison) -> Iterator[str]:
             is_done = found.beside is not None and found.beside.is_rescored
             parts.append(f"{rows} judged by other rules or another judge{'' if is_done else hint}")
         yield ", ".join(parts)
+    if found.rules_changed:
+        yield changed_rules_text(found)
     if found.much_recorded:
         yield f"{found.recorded} of {found.replies} replies are stored ones and cannot differ"
 
@@ -266,9 +293,9 @@ def comparison_section(
             names = ("case", "severity", "perturbation")[:shown]
             table = pipe_table(names, rows, left=left, most=_FLIPPED_SHOWN)
             yield from (f"**{title}: {len(cases)}**", "", *table, "")
-    if found.gone:
+    for label, codes, _ in lost_parts(found):
         advice = "" if found.allows_gone else " (`--helmbench-allow-gone` or a new baseline accepts that)"
-        yield from (f"**Gone: {len(found.gone)}**{advice}: {plain(_gone_codes(found))}", "")
+        yield from (f"**{label.capitalize()}: {len(codes)}**{advice}: {plain(_some_codes(codes))}", "")
     if found.scopes:
         scopes = [_scope_cells(found, one) for one in found.scopes]
         yield from (*pipe_table(_SCOPE_HEAD, scopes, left=_LEFT), "")
@@ -284,7 +311,7 @@ def comparison_section(
 def _remarks(found: RunComparison) -> Iterator[str]:
     """Yield remarks on a comparison that its figures do not show."""
     if not found.scopes:
-        yield found.reason
+        yield from (found.reason, *comparison_notes(found))
         return
     for scope in found.scopes:
         verdict, said = found.verdict_of(scope), conclusion_text(found, scope)

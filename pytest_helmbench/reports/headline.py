@@ -15,7 +15,7 @@ from pytest_helmbench.reports.comparison_lines import (
     comparison_notes,
     conclusion_text,
     flipped_codes,
-    gone_text,
+    lost_parts,
     missing_parts,
     p_text,
 )
@@ -215,8 +215,8 @@ def _missed(run: RunGates) -> Iterator[str]:
         yield "it was not compared with its baseline"
     if not run.worse or found is None:
         return
-    if found.gone and not found.allows_gone:
-        yield gone_text(found)
+    if not found.allows_gone:
+        yield from (said for _, _, said in lost_parts(found))
     if not found.scopes and found.reason:
         yield found.reason
     for scope in found.scopes:
@@ -257,8 +257,8 @@ def _run_block(run: RunGates) -> Iterator[str]:
         change = f"{change_size(scope)}{p}: {conclusion_text(found, scope)}"
         yield _line(f"baseline {scope.code}", f"{before}: {change}")
     yield from (_line("", note) for note in comparison_notes(found))
-    if found.gone:
-        yield f"  gone {len(found.gone)}: {', '.join(found.gone[:_SHOWN])}{' …' * (len(found.gone) > _SHOWN)}"
+    for label, codes, _ in lost_parts(found):
+        yield f"  {label} {len(codes)}: {', '.join(codes[:_SHOWN])}{' …' * (len(codes) > _SHOWN)}"
         if not found.allows_gone:
             yield _line("", ACCEPT_GONE)
     if found.newly_failing:

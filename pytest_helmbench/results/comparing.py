@@ -9,8 +9,15 @@ from fractions import Fraction
 from pathlib import Path
 
 from pytest_helmbench.core.codes import natural_key, scenario_of
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.results.differences import SideBySide, side_by_side
+from pytest_helmbench.results.differences import (
+    Difference,
+    SideBySide,
+    by_code,
+    scoring_differences,
+    side_by_side,
+)
 from pytest_helmbench.results.stored_scores import one_row_each
 from pytest_helmbench.scoring.changes import LEAST_CHANGED, Conclusion
 from pytest_helmbench.scoring.comparison import (
@@ -29,6 +36,11 @@ from pytest_helmbench.store.read.score_facts import RunFacts, defined_codes
 LEAST_COMMON = Fraction(9, 10)
 """With less of the points in both runs, nothing is concluded."""
 
+LEAST_SHARED = Fraction(1, 2)
+"""With less of the baseline's points in both runs, of the cases that are still selected, nothing is compared."""
+
+NEW_BASELINE = "make a new baseline (`helmbench export last --format baseline -o FILE.json`)"
+
 INCONCLUSIVE_PASSES = "the gate lets that pass"
 """Words for a gate that holds although next to nothing was compared."""
 
@@ -39,6 +51,7 @@ _WORST_FIRST = (
     Conclusion.REGRESSED,
     Conclusion.COLLAPSED,
     Conclusion.CASES_GONE,
+    Conclusion.NOT_COUNTED,
     Conclusion.NOT_COMPARABLE,
     Conclusion.INCONCLUSIVE,
     Conclusion.NOT_WORSE,
@@ -91,6 +104,7 @@ class ComparedRun:
         cases: By code.
         sample: How it was asked for: `--helmbench-sample=0.2, seed 1`; empty for all.
         defined: Cases of its benchmark, selected or not; empty where unknown.
+        scoring: `weights`, `floors` and `cap` of its benchmark, empty for none of them; None where unknown.
     """
 
     ref: RunRef
@@ -99,6 +113,7 @@ class ComparedRun:
     cases: Mapping[str, JudgedCase]
     sample: str = ""
     defined: frozenset[str] = frozenset()
+    scoring: Mapping[str, JsonValue] | None = None
 
     @classmethod
     def stored(cls, ref: RunRef) -> ComparedRun | None:
@@ -109,8 +124,15 @@ class ComparedRun:
         asked = detail.settings.get("sample")
         sample = "" if asked is None else f"--helmbench-sample={asked}"
         defined = defined_codes(ref.path, ref.run_id)
+        scoring = detail.settings["scoring"] or {} if "scoring" in detail.settings else None
         return cls(
-            ref, detail.benchmark_hash, detail.settings, judged_cases(ref.path, ref.run_id), sample, defined
+            ref,
+            detail.benchmark_hash,
+            detail.settings,
+            judged_cases(ref.path, ref.run_id),
+            sample,
+            defined,
+            scoring if isinstance(scoring, dict) else None,
         )
 
 
@@ -187,8 +209,10 @@ class RunComparison:
         newly_failing: Cases that passed in the baseline and fail now, those that lose the most points first.
         newly_passing: Cases that failed in the baseline and pass now, likewise.
         gone: Cases of the baseline that the candidate's benchmark, read whole, does not define any more.
+        uncounted: Cases that cost points in the baseline when they were wrong, and cost none now.
+        rules_changed: Floors, cap, weights, severities and difficulties that are not those of the baseline.
         cases_not_selected: Cases of the baseline that it defines, and that the candidate has not planned.
-        allows_gone: Whether gone cases are allowed.
+        allows_gone: Whether cases may be gone, or cost no points any more.
         beside: Both runs beside each other; None where one is not at hand.
     """
 
@@ -210,6 +234,8 @@ class RunComparison:
     newly_failing: tuple[PlannedCase, ...] = ()
     newly_passing: tuple[PlannedCase, ...] = ()
     gone: tuple[str, ...] = ()
+    uncounted: tuple[str, ...] = ()
+    rules_changed: tuple[Difference, ...] = ()
     cases_not_selected: int = 0
     allows_gone: bool = True
     beside: SideBySide | None = None
@@ -241,8 +267,9 @@ class RunComparison:
         verdicts = [self.verdict_of(scope) for scope in self.scopes]
         if len(verdicts) < len(self.limits):
             verdicts.append(Conclusion.NOT_COMPARABLE)
-        if self.gone and not self.allows_gone:
-            verdicts.append(Conclusion.CASES_GONE)
+        if not self.allows_gone:
+            verdicts += [Conclusion.CASES_GONE] if self.gone else []
+            verdicts += [Conclusion.NOT_COUNTED] if self.uncounted else []
         return min(verdicts, key=_WORST_FIRST.index)
 
     def verdict_of(self, scope: ScopeChange) -> Conclusion:
@@ -285,12 +312,9 @@ def compare_runs(
         limits: How far the run and its named parts may drop.
     """
     empty = _scoped(facts, candidate, baseline, limits)
-    for run in (candidate, baseline):
-        if run.ref.scope == "by_outcome":
-            reason = (
-                f"the cases of {run.ref.name} were selected by earlier outcomes (--lf, --sw): no fair sample"
-            )
-            return replace(empty, reason=reason)
+    if unfair := [run.ref.name for run in (candidate, baseline) if run.ref.scope == "by_outcome"]:
+        reason = f"the cases of {unfair[0]} were selected by earlier outcomes (--lf, --sw): no fair sample"
+        return replace(empty, reason=reason)
     planned = planned_cases(facts)
     paired = pair_cases(planned, candidate, baseline)
     weights = behaviour_weights(facts, planned)
@@ -305,13 +329,18 @@ def compare_runs(
         common=common,
         recorded=paired.recorded,
         replies=sum(len(case.candidate) for case in paired.cases),
-        reason=f"nothing in common with {baseline.ref.name}{other_sample}",
+        reason=f"nothing in common with {baseline.ref.name}{other_sample}; {NEW_BASELINE}",
         other_sample=other_sample,
         newly_failing=_worst_first(paired.newly_failing, planned, weights),
         newly_passing=_worst_first(paired.newly_passing, planned, weights),
     )
     if not any(weights[case.behaviour] for case in paired.cases):
         return counts
+    kept = [case for case in planned if case.code in baseline.cases]
+    shared = common_share(kept, paired, behaviour_weights(facts, kept))
+    if shared is not None and shared < LEAST_SHARED:
+        only = f"only {float(100 * shared):.0f} % of the points of {baseline.ref.name} are in both runs"
+        return replace(counts, reason=f"{only}; {NEW_BASELINE}")
     scopes, behaviours = compare_scopes(paired.cases, weights, limits, unit_of(facts))
     if facts.rows is not None:
         behaviours = ()
@@ -325,11 +354,46 @@ def _scoped(
     defined = candidate.defined
     missing = [code for code in baseline.cases if code not in defined] if defined else []
     selected = {*facts.codes, *(case.code for case in facts.broken), *missing}
+    uncounted = () if candidate.benchmark_hash == baseline.benchmark_hash else _uncounted(facts, baseline)
     return replace(
         not_comparable(candidate.ref, baseline.ref, limits, ""),
         gone=gone_cases(missing, defined),
+        uncounted=uncounted,
+        rules_changed=(
+            *scoring_differences(baseline.scoring, candidate.scoring),
+            *_points_differences(baseline, candidate, uncounted),
+        ),
         cases_not_selected=sum(code not in selected for code in baseline.cases) if defined else 0,
     )
+
+
+def _uncounted(facts: RunFacts, baseline: ComparedRun) -> tuple[str, ...]:
+    """Return the planned cases that a wrong answer costs no points now, and has cost some in the baseline."""
+    now, before = {} if facts.scoring is None else facts.scoring.weights, by_code(baseline.scoring, "weights")
+    found: dict[str, None] = {}
+    for code, row in one_row_each(facts):
+        costs = not row.neutral and row.difficulty < 10 and now.get(row.behaviour, 1)
+        judged = None if costs else baseline.cases.get(code)
+        if (
+            judged is not None
+            and before.get(row.behaviour, 1)
+            and (judged.points is None or judged.points.counts)
+        ):
+            found[code] = None
+    return tuple(sorted(found, key=natural_key))
+
+
+def _points_differences(
+    baseline: ComparedRun, candidate: ComparedRun, uncounted: Collection[str]
+) -> Iterator[Difference]:
+    """Yield the severities and difficulties of judged cases that differ, those of uncounted ones left out."""
+    for code in sorted(baseline.cases.keys() & candidate.cases.keys() - {*uncounted}, key=natural_key):
+        before, after = baseline.cases[code].points, candidate.cases[code].points
+        if before is not None and after is not None:
+            if before.severity != after.severity:
+                yield f"severity of {code}", before.severity, after.severity
+            if before.difficulty != after.difficulty:
+                yield f"difficulty of {code}", before.difficulty, after.difficulty
 
 
 def gone_cases(codes: Iterable[str], defined: Collection[str]) -> tuple[str, ...]:

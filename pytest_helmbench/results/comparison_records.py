@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from pytest_helmbench.results.comparing import RunComparison
-from pytest_helmbench.results.differences import SideBySide
+from pytest_helmbench.results.differences import Difference, SideBySide
 from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.comparison import ScopeChange
 
@@ -43,6 +44,8 @@ def comparison_records(found: RunComparison) -> list[dict[str, object]]:
             for name in _FLIPS
         },
         "gone": list(found.gone),
+        "uncounted": list(found.uncounted),
+        "rules_changed": _changes(found.rules_changed),
         "common": None if found.common is None else float(found.common),
         **_beside(found.beside),
         "behaviours": behaviours,
@@ -85,7 +88,9 @@ def _scope_record(found: RunComparison, scope: ScopeChange) -> dict[str, object]
 def _beside(found: SideBySide | None) -> dict[str, object]:
     if found is None:
         return dict.fromkeys(("before", "after", "differing"))
-    differing = [
-        dict(zip(("setting", "before", "after"), setting, strict=True)) for setting in found.differing
-    ]
+    differing = _changes(found.differing)
     return {**asdict(found.changed), "before": found.before, "after": found.after, "differing": differing}
+
+
+def _changes(found: Sequence[Difference]) -> list[dict[str, object]]:
+    return [dict(zip(("setting", "before", "after"), setting, strict=True)) for setting in found]

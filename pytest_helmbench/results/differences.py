@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
+from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
@@ -119,6 +120,28 @@ def _deciding(run: RunDetail) -> Iterator[tuple[str, JsonValue]]:
                     yield own, of
         else:
             yield name, value
+
+
+def scoring_differences(
+    before: Mapping[str, JsonValue] | None, after: Mapping[str, JsonValue] | None
+) -> Iterator[Difference]:
+    """Yield floors, weights and cap of two benchmarks that differ; nothing where one is unknown."""
+    if before is None or after is None:
+        return
+    for key, noun, default in (("floors", "floor", None), ("weights", "weight", 1)):
+        first, second = by_code(before, key), by_code(after, key)
+        for code in sorted({*first, *second}, key=natural_key):
+            values = first.get(code, default), second.get(code, default)
+            if values[0] != values[1]:
+                yield f"{noun} of {code}", *values
+    if before.get("cap") != after.get("cap"):
+        yield "cap", before.get("cap"), after.get("cap")
+
+
+def by_code(scoring: Mapping[str, JsonValue] | None, key: str) -> Mapping[str, JsonValue]:
+    """Return the `weights` or `floors` of a benchmark by code; empty for none."""
+    found = None if scoring is None else scoring.get(key)
+    return found if isinstance(found, dict) else {}
 
 
 def server_name(base_url: str) -> str:

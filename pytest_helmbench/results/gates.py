@@ -137,7 +137,13 @@ class GateReport:
 
 
 _FAILING = frozenset(
-    {Conclusion.REGRESSED, Conclusion.COLLAPSED, Conclusion.CASES_GONE, Conclusion.NOT_COMPARABLE}
+    {
+        Conclusion.REGRESSED,
+        Conclusion.COLLAPSED,
+        Conclusion.CASES_GONE,
+        Conclusion.NOT_COUNTED,
+        Conclusion.NOT_COMPARABLE,
+    }
 )
 
 

@@ -13,7 +13,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.results.comparing import ComparedRun, RunRef
 from pytest_helmbench.store.read.benchmark_places import BenchmarkKey, names_of, seen_from
-from pytest_helmbench.store.read.judged_replies import JudgedCase
+from pytest_helmbench.store.read.judged_replies import CasePoints, JudgedCase
 from pytest_helmbench.store.read.runs import RunSummary, runs
 
 _LAST = re.compile(r"last(?:~(\d{1,9}))?\Z", re.ASCII)
@@ -235,7 +235,9 @@ def _runs(path: Path, runs: Iterable[dict[str, JsonValue]]) -> Iterator[Compared
             str(run["scope"]),
         )
         read = {code: _read_case(case, rules) for code, case in cases.items()}
-        yield ComparedRun(ref, str(run["hash"]), {}, read, str(run.get("sample", "")))
+        scoring = run.get("scoring")
+        sample, known = str(run.get("sample", "")), scoring if isinstance(scoring, dict) else None
+        yield ComparedRun(ref, str(run["hash"]), {}, read, sample, scoring=known)
 
 
 def _read_case(case: JsonValue, rules: Sequence[JsonValue]) -> JudgedCase:
@@ -252,7 +254,17 @@ def _read_case(case: JsonValue, rules: Sequence[JsonValue]) -> JudgedCase:
         {name: float(credit) for name, found in credits_.items() if _is_credit(credit := found[number])}
         for number in range(max(map(len, credits_.values()), default=0))
     )
-    return JudgedCase(None if case[0] is None else str(case[0]), hashes, replies)
+    points = [
+        value
+        for value in (case[2] if len(case) > 2 and isinstance(case[2], list) else ())
+        if isinstance(value, int)
+    ]
+    return JudgedCase(
+        None if case[0] is None else str(case[0]),
+        hashes,
+        replies,
+        points=CasePoints(points[0], points[1], bool(points[2])) if len(points) == 3 else None,
+    )
 
 
 def _is_credit(value: JsonValue) -> TypeGuard[float]:

@@ -111,6 +111,7 @@ class Conclusion(StrEnum):
     INCONCLUSIVE = "inconclusive"
     NOT_COMPARABLE = "not comparable"
     CASES_GONE = "cases gone"
+    NOT_COUNTED = "cases no longer counted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,19 @@ def _whole(parts: Sequence[Credit]) -> Credit:
     return least._replace(criterion="", rule_hash=digest)
 
 
+class CasePoints(NamedTuple):
+    """The points that a case was judged for: its base severity, the difficulty, and whether scores ignore it."""
+
+    severity: int
+    difficulty: int
+    is_neutral: bool
+
+    @property
+    def counts(self) -> bool:
+        """Whether a wrong answer costs points."""
+        return not self.is_neutral and self.difficulty < 10
+
+
 @dataclass(frozen=True, slots=True)
 class JudgedCase:
     """A case with its judged replies.
@@ -90,17 +103,24 @@ class JudgedCase:
         rules: Hash of the rule by criterion; a criterion that was judged by several rules has None.
         replies: Credits by criterion, in the order of the repetitions.
         recorded: How many of them were taken from the record.
+        points: What it was judged for; None where that is not known, and for a row without severities.
     """
 
     content: str | None
     rules: Mapping[str, str | None]
     replies: tuple[Mapping[str, float], ...]
     recorded: int = 0
+    points: CasePoints | None = None
 
 
 _RECORDED = """
     SELECT code, count(DISTINCT repetition) FROM calls
     WHERE run_id = ? AND from_cache = 1 AND purpose <> 'judge' GROUP BY code
+"""
+
+_POINTS = """
+    SELECT code, severity, difficulty, neutral FROM results
+    WHERE run_id = ? AND perturbation_id IS NOT NULL AND outcome IN ('passed', 'failed') GROUP BY code
 """
 
 
@@ -114,12 +134,14 @@ def judged_cases(path: Path, run_id: int) -> Mapping[str, JudgedCase]:
             rules[code][criterion].add(rule_hash)
         recorded = dict(conn.execute(_RECORDED, (run_id,)).fetchall())
         contents = _contents(conn, run_id, replies)
+        points = {code: CasePoints(*found) for code, *found in conn.execute(_POINTS, (run_id,))}
     return {
         code: JudgedCase(
             contents.get(code),
             {name: next(iter(known)) if len(known) == 1 else None for name, known in rules[code].items()},
             tuple(found.values()),
             recorded.get(code, 0),
+            points.get(code),
         )
         for code, found in replies.items()
     }

@@ -170,7 +170,8 @@ def test_what_differs_in_content_rule_or_judgement_is_left_out() -> None:
     nothing = compare_runs(_FACTS, _run(2, {}), _run(1, before))
     assert nothing.verdict is Conclusion.NOT_COMPARABLE
     assert comparison_lines(nothing, "m") == [
-        "compare m with run 1: does not hold: nothing in common with run 1"
+        "compare m with run 1: does not hold: nothing in common with run 1; make a new baseline"
+        " (`helmbench export last --format baseline -o FILE.json`)"
     ]
     recorded = {code: replace(case, recorded=1) for code, case in before.items()}
     assert (
