@@ -14,6 +14,7 @@ from pytest_helmbench.benchmarks.packs.format.compile import RowFacts, RowReader
 from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, load_manifest
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles, hash_files
 from pytest_helmbench.benchmarks.packs.format.row_files import (
+    MOST_ROWS,
     Line,
     ReadRow,
     TableError,
@@ -39,7 +40,6 @@ from pytest_helmbench.files.strict_json import StrictJSON
 
 _CONTENT_DIGITS = 16
 _TITLE = 160  # characters
-_MOST_ROWS = 2_000_000
 Pairs = tuple[tuple[str, str], ...]
 
 _MOST_KEYS = 12
@@ -224,8 +224,8 @@ class _RowCollector:
         try:
             for read in rows:
                 self.seen += 1
-                if self.seen > _MOST_ROWS:
-                    return Problem(path, read.line.number, f"rows: a pack has at most {_MOST_ROWS:,} rows")
+                if self.seen > MOST_ROWS:
+                    return Problem(path, read.line.number, f"rows: a pack has at most {MOST_ROWS:,} rows")
                 if read.row is None:
                     facts = RowFacts(read.name, "", None, {})
                 else:

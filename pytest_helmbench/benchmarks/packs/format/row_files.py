@@ -6,12 +6,12 @@ import csv
 import hashlib
 import json
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_helmbench.benchmarks.packs.task import ConfigError
 from pytest_helmbench.core.json_types import JsonValue
@@ -23,6 +23,7 @@ from pytest_helmbench.files.strict_json import Flaw, NotJSONError, StrictJSON, i
 MOST_ROW_BYTES = 64 * 1024 * 1024
 MOST_FILE_BYTES = 2 * 1024**3
 """Most bytes of a row file."""
+MOST_ROWS = 2_000_000
 
 _BOM = b"\xef\xbb\xbf"
 _OPEN = frozenset({"id", "family", "input", "eval", "assets", "environment", "metadata"})
@@ -30,6 +31,8 @@ _SEPARATORS = ",;\t|"
 _SAMPLE = 8_192  # characters
 _LOOKED_AT = 100  # objects whose keys are the columns
 _BATCH = 1_000
+_MOST_DECODED = 2**30
+"""Most bytes that the rows of a Parquet file may have, however few its compressed pages have."""
 _BUFFER = 2**20
 _QUOTES = "a cell with separators, quotes or line breaks stands in quotes, with its own quotes doubled"
 _EXTRA = "pip install 'pytest-helmbench[tables]'"
@@ -290,16 +293,71 @@ def _parquet(path: Path) -> Table:
         arrow, memory = import_module("pyarrow.parquet"), import_module("pyarrow")
     except ImportError as error:
         raise TableError(path, "pyarrow is not installed, which reads Parquet", _EXTRA) from error
+    opened = partial(arrow.ParquetFile, path, buffer_size=_BUFFER, pre_buffer=False)
     try:
         memory.set_memory_pool(memory.system_memory_pool())  # its own pools keep what they had
-        file = arrow.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
+        file = opened()
     except (OSError, ValueError) as error:  # those of pyarrow are such
         raise TableError(path, f"this is not a Parquet file: {error}") from error
-    schema = file.schema_arrow
+    schema, about = file.schema_arrow, file.metadata
     names = [name for name, kind in zip(schema.names, schema.types, strict=True) if "binary" not in str(kind)]
-    batches = file.iter_batches(batch_size=_BATCH, columns=names, use_threads=False)
+    stated = _stated_bytes(about, names)
+    if about.num_rows > MOST_ROWS or stated > _MOST_DECODED:
+        raise _too_large(path, f"{about.num_rows:,} rows of {stated:,} bytes")
+    try:
+        whole, heaviest = _weights(opened, names)
+    except (OSError, ValueError, NotImplementedError) as error:
+        raise TableError(path, f"this Parquet file cannot be read: {error}") from error
+    if whole > _MOST_DECODED:
+        raise _too_large(path, f"more than {_MOST_DECODED:,} bytes of text")
+    size = max(1, min(_BATCH, _BATCH * MOST_ROW_BYTES // max(1, heaviest)))
+    batches = file.iter_batches(batch_size=size, columns=names, use_threads=False)
     rows = (row for batch in batches for row in batch.to_pylist())
     return Table(tuple(names), (_plain(number, row) for number, row in enumerate(rows, start=1)))
+
+
+def _weights(opened: Callable[..., Any], names: Sequence[str]) -> tuple[int, int]:
+    """Return the bytes of all rows, counted until they are too many, and the most of those that are read together.
+
+    They are read as dictionaries: a text that a page holds once and many rows repeat takes the memory of one.
+    """
+    about = opened().metadata
+    file = opened(read_dictionary=[about.schema.column(place).path for place in range(about.num_columns)])
+    whole = heaviest = 0
+    for group in range(about.num_row_groups):  # lists of dictionaries are not read across groups
+        for batch in file.iter_batches(_BATCH, row_groups=[group], columns=names, use_threads=False):
+            weight = sum(map(_weight, batch.columns))
+            whole, heaviest = whole + weight, max(heaviest, weight)
+            if whole > _MOST_DECODED:
+                return whole, heaviest
+    return whole, heaviest
+
+
+def _stated_bytes(about: Any, names: Collection[str]) -> int:
+    """Return how many bytes the metadata of a Parquet file says that columns have: at least 8 for each value."""
+    groups = (about.row_group(place) for place in range(about.num_row_groups))
+    chunks = (group.column(place) for group in groups for place in range(group.num_columns))
+    read = (chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names)
+    return sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in read)
+
+
+def _weight(array: Any) -> int:
+    """Return the bytes of an Arrow array when each of its texts is written out."""
+    compute, kinds = import_module("pyarrow.compute"), import_module("pyarrow.types")
+    kind = array.type
+    if kinds.is_dictionary(kind) and "string" in str(kind.value_type):
+        lengths = compute.binary_length(array.dictionary)
+        return int(compute.sum(lengths.take(array.indices)).as_py() or 0)
+    if kinds.is_map(kind):
+        return _weight(array.keys) + _weight(array.items)
+    if kinds.is_struct(kind):
+        return sum(map(_weight, array.flatten()))
+    return int(array.nbytes) + (_weight(array.flatten()) if kinds.is_nested(kind) else 0)
+
+
+def _too_large(path: Path, found: str) -> TableError:
+    what = f"it holds {found}; at most {MOST_ROWS:,} rows and {_MOST_DECODED:,} bytes are read"
+    return TableError(path, what, "split it in several files, or leave columns out of it")
 
 
 def _plain(number: int, row: object) -> ReadRow:
