@@ -114,6 +114,9 @@ class HttpApplication(_Application):
         answer = document.get("answer")
         if _at(answer, path) is None:
             return MissingReply("no_reply", f"null at {path!r}, where 'response' has the text", is_final=True)
+        found = _at(answer, path)
+        if isinstance(found, dict | list):
+            return _other_shape(found, path)
         names = ", ".join(answer) if isinstance(answer, dict) else type(answer).__name__
         hint = f"name its place in models.yml; the answer holds: {names}"
         hint = "write 'response: $': the whole answer is the text" if isinstance(answer, str) else hint
@@ -238,10 +241,33 @@ def _completion(document: JsonValue, places: Mapping[str, str]) -> dict[str, obj
         "answer": document,
     }
     completion["error"] = _stated_error(document, places["text"])
-    text = stated("text")
+    text = _text_in(stated("text"))
     if text is None:
         return completion
-    content = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
-    message = {"role": "assistant", "content": content}
+    message = {"role": "assistant", "content": text}
     completion["choices"] = [{"message": message, "finish_reason": stated("finish_reason", "stop")}]
     return completion
+
+
+def _text_in(found: object) -> str | None:
+    """Return a text or number, the content of a message, or the texts of a list of parts; None for another shape."""
+    if isinstance(found, dict) and "role" in found:
+        return _text_in(found.get("content"))
+    if isinstance(found, list) and found:
+        parts = [part.get("text") if isinstance(part, dict) else None for part in found]
+        return None if None in parts else "".join(map(str, parts))
+    if found is None or isinstance(found, dict | list):
+        return None
+    return found if isinstance(found, str) else json.dumps(found)
+
+
+def _other_shape(found: dict[str, JsonValue] | list[JsonValue], path: str) -> MissingReply:
+    """Return that an object or a list stands where the text is wanted, and what is in it."""
+    if isinstance(found, dict):
+        kind, held = "an object", ", ".join(map(repr, found)) or "nothing"
+        inner = next((key for key, value in found.items() if isinstance(value, str)), "KEY")
+    else:
+        kind, held, inner = "a list", f"{len(found)} entries", "0"
+    what = f"{kind} at {path!r}, where 'response' has the text"
+    hint = f"name the text in it, such as 'response: {path}.{inner}'; it holds: {held}"
+    return MissingReply("no_choices", what, hint, is_final=True)
