@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonObject
@@ -41,6 +42,10 @@ def foreign_runs(path: Path) -> Sequence[ForeignRun]:
 def _read(path: Path) -> Iterable[ForeignRun]:
     if path.suffix == ".eval":
         return [_inspect(path)]
+    if path.suffix == ".jsonl" and any("doc_id" in sample for _, sample in islice(read_lines(path), 1)):
+        results = f"results_{path.stem.rpartition('_')[2]}.json"
+        hint = f"name {results}, which says the model and what its metrics mean"
+        raise ImportFileError(f"{path}: these are the samples of one task of lm-eval\n  hint: {hint}")
     document = read_json(path)
     if document.keys() >= {"evalId", "results"}:
         return promptfoo_runs(path, document)
@@ -71,7 +76,7 @@ def _inspect(path: Path) -> ForeignRun:
 def lm_eval_runs(path: Path, document: JsonObject) -> Iterator[ForeignRun]:
     """Yield a run per task, and per filter of its answers where there are several.
 
-    A case's verdict is the first metric of the task that says right or wrong (0 or 1).
+    A case's verdict is that of the task's first metric that says right or wrong (0 or 1) of every case.
 
     Raises:
         ImportFileError: There are no samples, or none has a verdict; the file's line where one is damaged.
@@ -85,9 +90,13 @@ def lm_eval_runs(path: Path, document: JsonObject) -> Iterator[ForeignRun]:
         samples = _beside(path, f"samples_{task}_{at}.jsonl")
         if samples is None:
             continue
+        read = [(f"{samples}:{line}", sample) for line, sample in read_lines(samples)]
+        metric = _metric([sample for _, sample in read])
+        right = 1.0 if _is_better_high(document, task, metric) else 0.0
         by_filter: dict[str, list[ForeignCase]] = {}
-        for line, sample in read_lines(samples):
-            by_filter.setdefault(text(sample.get("filter")), []).append(_case(sample, f"{samples}:{line}"))
+        for place, sample in read:
+            case = _case(sample, place, metric, right)
+            by_filter.setdefault(text(sample.get("filter")), []).append(case)
         for name, cases in by_filter.items():
             found += 1
             yield ForeignRun(
@@ -116,29 +125,47 @@ def _beside(path: Path, name: str) -> Path | None:
     return found if is_beside else None
 
 
-def _case(sample: JsonObject, place: str) -> ForeignCase:
+def _metric(samples: Sequence[JsonObject]) -> str:
+    """Return the first metric that is 0 or 1 wherever a sample has a value of it; else the first that ever is."""
+    listed = [
+        name for sample in samples if isinstance(names := sample.get("metrics"), list) for name in names
+    ]
+    values = {
+        name: {value for sample in samples if (value := _value(sample, name)) is not None}
+        for name in dict.fromkeys(map(text, listed))
+    }
+    says = [name for name, found in values.items() if found & {0.0, 1.0}]
+    return next((name for name in says if values[name] <= {0.0, 1.0}), says[0] if says else "")
+
+
+def _is_better_high(document: JsonObject, task: str, metric: str) -> bool:
+    """Return whether 1 is right for a metric, as results say in one of two places."""
+    stated = [entries(entries(document.get("higher_is_better")).get(task)).get(metric)]
+    listed = objects(entries(entries(document.get("configs")).get(task)).get("metric_list"))
+    stated += [one.get("higher_is_better") for one in listed if one.get("metric") == metric]
+    return False not in stated
+
+
+def _case(sample: JsonObject, place: str, metric: str, right: float) -> ForeignCase:
     if "doc_id" not in sample:
         raise ImportFileError(f"{place}: no doc_id\n  hint: a sample of lm_eval --log_samples has one")
-    named = sample.get("metrics")
-    metrics = [text(name) for name in named] if isinstance(named, list) else []
-    verdicts = [(name, value) for name in metrics if (value := _verdict(sample.get(name))) is not None]
-    metric, passed = verdicts[0] if verdicts else ("", None)
+    value = _value(sample, metric)
+    is_verdict = value in (0.0, 1.0)
     return ForeignCase(
         code=text(sample["doc_id"]),
         repetition=1,
-        passed=passed,
-        reason="" if verdicts else "no_verdict",
+        passed=value == right if is_verdict else None,
+        reason="" if is_verdict else "no_verdict",
         rule=metric or "lm-eval",
         expected=text(sample.get("target")),
         observed=text(sample.get("filtered_resps")),
     )
 
 
-def _verdict(value: object) -> bool | None:
-    if isinstance(value, bool):
-        return value
-    found = number(value) if isinstance(value, int | float) else None
-    return None if found not in (0.0, 1.0) else found == 1.0
+def _value(sample: JsonObject, metric: str) -> float | None:
+    """Return what a metric says of a sample; None for nothing, and for NaN."""
+    value = sample.get(metric)
+    return float(value) if isinstance(value, bool) else number(value)
 
 
 _ERROR = 2  # promptfoo's ResultFailureReason: 0 none, 1 an assertion, 2 an error

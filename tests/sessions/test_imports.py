@@ -154,6 +154,53 @@ def test_lm_eval_gives_a_run_per_task_and_filter(tmp_path: Path, capsys: pytest.
     assert "exact_match" in capsys.readouterr().out
 
 
+_NAN = float("nan")
+_PASSED, _FAILED, _ERROR = "passed", "failed", "error"
+
+
+@pytest.mark.parametrize(
+    ("samples", "about", "wanted"),
+    [  # values by metric in order, what the results say of the metrics, verdicts
+        ([{"f1": 1.0, "em": 0}, {"f1": 0.4, "em": 1}], {}, [_FAILED, _PASSED]),
+        ([{"em": 1, "prefix": 1}, {"em": _NAN, "prefix": 1}, {"prefix": 1}], {}, [_PASSED, _ERROR, _ERROR]),
+        ([{"em": None, "prefix": 1}, {"em": 0, "prefix": 1}], {}, [_ERROR, _FAILED]),
+        (
+            [{"toxic": 0.0}, {"toxic": True}, {"toxic": _NAN}],
+            {"higher_is_better": {"sums": {"toxic": False}}},
+            [_PASSED, _FAILED, _ERROR],
+        ),
+        (
+            [{"wer": 1}, {"wer": 0}],
+            {"configs": {"sums": {"metric_list": [{"metric": "wer", "higher_is_better": False}]}}},
+            [_FAILED, _PASSED],
+        ),
+        (
+            [{"em": 1}, {"em": 0}],
+            {"higher_is_better": {"sums": {"em": None, "wer": False}}},
+            [_PASSED, _FAILED],
+        ),
+        ([{"rouge": 0.2}, {"rouge": 0.9}], {}, [_ERROR, _ERROR]),
+    ],
+)
+def test_one_metric_of_an_lm_eval_task_judges_all_its_cases_in_its_direction(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    samples: list[dict[str, Any]],
+    about: dict[str, Any],
+    wanted: list[str],
+) -> None:
+    names = list(dict.fromkeys(name for values in samples for name in values))
+    path = _lm_eval(
+        tmp_path / "out", [{"doc_id": at, "metrics": names, **one} for at, one in enumerate(samples)]
+    )
+    path.write_text(json.dumps({**json.loads(path.read_text()), **about}))
+
+    _import(capsys, f"out/{path.name}")
+
+    found = rows(tmp_path / "helmbench.db", "SELECT outcome FROM v_results ORDER BY code")
+    assert [outcome for (outcome,) in found] == wanted
+
+
 def test_a_run_of_the_benchlocal_app_gives_a_run_per_model(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -227,7 +274,8 @@ def test_what_cannot_be_read_is_told_at_once_and_stores_nothing(
     alone = _lm_eval(tmp_path / "alone", [])
     broken = _lm_eval(tmp_path / "broken", [{"doc_id": 1, "metrics": []}, {"metrics": []}])
     names = ("good", "empty", "torn", "other", "list", "deep", "none")
-    files = [*(f"{name}.json" for name in names), str(alone), str(broken)]
+    samples = broken.with_name(f"samples_sums_{_TIME}.jsonl")
+    files = [*(f"{name}.json" for name in names), str(alone), str(broken), str(samples)]
 
     assert main(["import", *files]) == 2
     said = capsys.readouterr().err
@@ -240,6 +288,7 @@ def test_what_cannot_be_read_is_told_at_once_and_stores_nothing(
         "none.json: cannot be read: No such file or directory",
         f"no samples beside it (samples_TASK_{_TIME}.jsonl)\n  hint: lm_eval writes them with --log_samples",
         f"samples_sums_{_TIME}.jsonl:2: no doc_id",
+        f"these are the samples of one task of lm-eval\n  hint: name results_{_TIME}.json, which says the model",
     ):
         assert sentence in said
     assert not (tmp_path / "helmbench.db").exists()
