@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.options.trust import trust_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -95,9 +96,10 @@ class SessionValues:
     loop: Callable[[], LoopThread]
     note: Callable[[str], None]
 
-    def trusts(self, root: Path) -> bool:
-        """Return whether the user trusts a benchmark, so that its code counts as the user's own."""
-        return str(root.resolve()) in self.settings.trusted.value
+    def trust_hint(self, root: Path) -> str:
+        """Return how the user trusts a benchmark; empty where he does, so that its code counts as his own."""
+        trusted = self.settings.trusted.value
+        return "" if str(root.resolve()) in trusted else trust_hint(root, trusted, self.settings.ini)
 
 
 class BenchmarkKind(Protocol):

@@ -223,7 +223,8 @@ def _state(merged: MergedShards, out: Path) -> SessionState:
     command = (
         f"the command of the shards with --helmbench-resume --helmbench-db={out}, without --helmbench-shard"
     )
-    hint = f"{command}, asks the {reasons.total()} again" if reasons.total() else ""
+    left = reasons.total() - reasons["not_trusted"]
+    hint = f"{command}, asks the {left} again" if left else ""
     judged = sum(len(run.facts.verdicts) for run in merged.runs)
     return SessionState(hint=hint, cause=cause_of(reasons, judged))
 

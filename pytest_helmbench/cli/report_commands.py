@@ -123,7 +123,7 @@ def _standing(refs: Sequence[RunRef], reports: Sequence[RunReport], gates: Gates
     kept = read_gates(asked_for["min_score"], asked_for["min_coverage"])
     compared = {name: one.comparison for name, one in named.items() if one.comparison is not None}
     counts = RunCounts.sum(one.counts for one in reports)
-    left = sum(one.planned - one.judged for one in cases.values())
+    left = sum(one.planned - one.judged for one in cases.values()) - counts.reasons["not_trusted"]
     is_open = any(one.detail.status != "complete" for one in reports)
     cause = cause_of(counts.reasons, counts.judged)
     state = SessionState(

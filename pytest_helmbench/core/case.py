@@ -73,6 +73,7 @@ class Message:
         tool_call_id: The call that a tool's message answers; None elsewhere.
         server_fields: What the server said in an assistant's message that calls tools, its content included; goes back
             to its model alone.
+        task: The part of its text that is the task of its scenario; empty where none is.
     """
 
     role: str
@@ -80,6 +81,12 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     server_fields: JsonObject | None = field(default=None, compare=False)
+    task: str = field(default="", compare=False)
+
+    def without_task(self) -> Message:
+        """Return the message without the task; with an empty text where it holds nothing else."""
+        parts = self.content.split(self.task, 1) if self.task else [self.content]
+        return replace(self, content="\n\n".join(filter(None, (part.strip("\n") for part in parts))))
 
     def wire(self) -> dict[str, JsonValue]:
         """Return the message as a chat completion has it."""

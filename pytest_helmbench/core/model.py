@@ -86,6 +86,7 @@ class ModelEntry:
         headers: Further ones of every request, `${VARIABLE}` for values of the environment; None for none.
         function: The id of one that is code of the user's (`python:…`); None for any other.
         version: Of an application (`function`, `http`); None for none.
+        messages: `user` for an application that gets its messages without the task; None for all of them.
         system_prompt: Text of a system message before the user message; None for none.
         variant_of: The id of the model that is asked, where `id` is the name of a variant; None where it is not.
     """
@@ -103,6 +104,7 @@ class ModelEntry:
     headers: Granted[Mapping[str, str]] | None = field(default=None, hash=False)
     function: Granted[str] | None = None
     version: str | None = None
+    messages: str | None = None
     system_prompt: str | None = None
     variant_of: str | None = None
 

@@ -32,7 +32,7 @@ _OUR_HEADERS = frozenset(
 _SECRET_NAME = re.compile(r"key|token|secret|auth|password|cookie", re.IGNORECASE)
 _MOST_JUDGES = 2
 MODELS_SCHEMA = shipped_schema("models", __name__)
-_OF_MODELS_ALONE = ("id", "name", "url", "request", "response", "version")
+_OF_MODELS_ALONE = ("id", "name", "url", "request", "response", "version", "messages")
 """Keys that a variant cannot change: they say which model it is of."""
 _VARIANT_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _FLOW_PAIR = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')|([{,]\s*[^\s,:={}\[\]"']+)\s*=\s*""")
@@ -245,9 +245,10 @@ def _faults_of_template(item: JsonObject) -> Iterator[tuple[str, str, str]]:
     if "url" in item and "base_url" in item:
         yield "url", "'url' beside 'base_url'", "keep the one that answers"
     is_function = str(item.get("id")).startswith("python:")
-    if "version" in item and not ("url" in item or is_function):
-        hint = "only an application has one: 'url', or an id python:package.module:function"
-        yield "version", "'version' of a model that is not an application", hint
+    for key in ("version", "messages"):
+        if key in item and not ("url" in item or is_function):
+            hint = "only an application has it: 'url', or an id python:package.module:function"
+            yield key, f"{key!r} of a model that is not an application", hint
     if item.get("version") == "source" and not is_function:
         message = "'version: source' is the hash of a package's files, and this model is not python: function"
         yield "version", message, "write its version as a text, such as 1.4.2"
@@ -283,6 +284,7 @@ def _entry(item: JsonObject, line: int | None, system_prompt: str | None) -> Sta
         tokens_per_minute=a_number(item.get("tokens_per_minute")),
         price=_price(numbers(item.get("price"))),
         version=a_text(item.get("version")),
+        messages=a_text(item.get("messages")),
         system_prompt=system_prompt,
     )
     headers = {name: str(value) for name, value in a_mapping(item.get("extra_headers")).items()}

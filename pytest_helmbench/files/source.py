@@ -92,13 +92,13 @@ class Reader:
     Args:
         findings: Where problems are filed.
         root: The folder of the benchmark; None for files that the user names.
-        runs_code: The user trusts the benchmark, so that its Python may be run.
+        trust_hint: How the user trusts the benchmark; empty where he does, so that its Python may be run.
     """
 
-    def __init__(self, findings: Findings, root: Path | None = None, *, runs_code: bool = False) -> None:
+    def __init__(self, findings: Findings, root: Path | None = None, *, trust_hint: str = "") -> None:
         self.root = root
         self.findings = findings
-        self.runs_code = runs_code
+        self.trust_hint = trust_hint
         self._contents: dict[Path, bytes] = {}
 
     def text(self, path: Path, *, counts: bool = True) -> str | None:

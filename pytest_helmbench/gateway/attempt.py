@@ -7,7 +7,8 @@ from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, Usage
 from pytest_helmbench.core.scrub import scrub
@@ -65,6 +66,18 @@ class PreparedCall:
         """Whether it costs nothing, however it ends."""
         price = token_price(self.call.entry.price, self.call.endpoint)
         return price is not None and not price.usd(1, 1)
+
+    @property
+    def asked_body(self) -> JsonObject:
+        """The body as an application gets it: without the task, where its entry says so."""
+        if self.call.entry.messages is None or self.call.forwarded is not None:
+            return self.body
+        messages: JsonValue = [
+            one.wire()
+            for one in map(Message.without_task, self.call.messages)
+            if one.content or one.role not in ("system", "user")
+        ]
+        return {**self.body, "messages": messages}
 
     @property
     def query(self) -> ReplyQuery:

@@ -375,7 +375,7 @@ class Gateway:
             return await local_answer(request, timeout_s)
         live = call.forwarded.live if call.forwarded is not None and server.passes_on else None
         # The record keeps the request as made: another name of its bound does not make another question.
-        asked, encoded = request.body, request.encoded
+        asked, encoded = request.asked_body, request.encoded
         if bound_tokens != request.completion_bound:
             asked, bound = {**asked, endpoint.max_tokens_key: bound_tokens}, bound or endpoint.max_tokens_key
         sent = server.sent(encoded if bound is None else with_bound(asked, bound), asked)

@@ -6,8 +6,10 @@ import asyncio
 import importlib
 import inspect
 import json
+import re
 import sys
 import time
+import traceback
 from collections.abc import Awaitable, Callable
 from functools import cache, partial
 from pathlib import Path
@@ -22,6 +24,10 @@ from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
 from pytest_helmbench.gateway.providers.application import as_asked
 
 _TOO_MANY = 429
+_NOT_OF_THE_USER = re.compile(
+    r"<|.*[/\\](?:(?:site|dist)-packages|lib[/\\]python3[^/\\]*|pytest_helmbench)[/\\]", re.IGNORECASE
+)
+"""Files in the frames of an exception that are not the application's own."""
 
 
 async def local_answer(request: PreparedCall, timeout_s: float) -> RawAnswer:
@@ -32,7 +38,7 @@ async def local_answer(request: PreparedCall, timeout_s: float) -> RawAnswer:
     """
     endpoint = request.call.endpoint
     if endpoint.server.function:
-        return await call_function(endpoint.server.function, as_asked(request.body), timeout_s)
+        return await call_function(endpoint.server.function, as_asked(request.asked_body), timeout_s)
     from pytest_helmbench.gateway.baselines.baseline import baseline_reply, guarded_reply  # for floors alone
 
     started = time.perf_counter()
@@ -103,7 +109,7 @@ def _found(function: str) -> tuple[Callable[..., object], bool]:
         for step in name.split("."):
             found = getattr(found, step)
     except Exception as error:
-        message = f"python:{function} cannot be imported: {type(error).__name__}: {excerpt(str(error))}"
+        message = f"python:{function} cannot be imported: {_said(error)}"
         hint = "the module is looked for as Python does, and in the folder where the session was started"
         if module in sys.modules:
             hint = f"{module} is there, and has no {name}"
@@ -169,7 +175,9 @@ async def _in_thread(call: Callable[[], object]) -> object:
             usable = isinstance(error, Exception) and not isinstance(
                 error, StopIteration
             )  # no future takes that
-            settle = partial(done.set_exception, error if usable else RuntimeError(repr(error)))
+            if not usable:
+                error = RuntimeError(repr(error)).with_traceback(error.__traceback__)
+            settle = partial(done.set_exception, error)
         if not loop.is_closed():
             loop.call_soon_threadsafe(lambda: None if done.done() else settle())
 
@@ -202,9 +210,20 @@ def _document(function: str, returned: object) -> object:
 def _fault(function: str, error: Exception) -> Fault:
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) and not isinstance(status, bool) else None
-    message = f"python:{function} raised {type(error).__name__}: {excerpt(str(error))}"
+    message = f"python:{function} raised {_said(error)}"
     if status == _TOO_MANY:
         return Fault(FaultKind.RATE_LIMITED, status, "rate_limited", message)
     refused = status is not None and 400 <= status < 500
     kind = FaultKind.REJECTED if refused else FaultKind.TRANSIENT
     return Fault(kind, status, "application_error", message)
+
+
+def _said(error: Exception) -> str:
+    """Return type, text and place of an exception: the innermost line of the user's own, else of any file."""
+    frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
+    own = [frame for frame in frames if not _NOT_OF_THE_USER.match(frame.filename)]
+    place = ""
+    if last := (own or frames)[-1:]:
+        file, start = Path(last[0].filename), Path.cwd()
+        place = f" ({file.relative_to(start) if file.is_relative_to(start) else file}:{last[0].lineno})"
+    return f"{type(error).__name__}: {excerpt(str(error))}{place}"

@@ -396,6 +396,7 @@ class Options:
         use="ini",
     )
     stated: frozenset[str] = frozenset()
+    ini: Path | None = None
 
 
 DECLARED = {

@@ -145,6 +145,7 @@ def resolve_settings(
         db=root_dir / db,
         trusted=Granted(tuple(map(str, trusted_roots(settings.trusted.value, ini, start_dir)))),
         stated=stated,
+        ini=ini,
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
@@ -77,8 +79,41 @@ def trusted_roots(words: Iterable[str], ini: Path | None, start: Path) -> tuple[
     return tuple(dict.fromkeys((base / Path(word).expanduser()).resolve() for word in words))
 
 
+def trust_hint(root: Path, trusted: Iterable[str | Path], ini: Path | None) -> str:
+    """Return how a benchmark is trusted: the two lines of the user's ini file, and the option for one session.
+
+    Args:
+        root: The benchmark.
+        trusted: Benchmarks that the user trusts already.
+        ini: The user's; None where there is none yet.
+    """
+    root, start = root.resolve(), Path.cwd()
+    # Inside the benchmark a new file would not be the user's own.
+    file = ini or (root.parent if start.is_relative_to(root) else start) / "pytest.ini"
+    known = dict.fromkeys((*map(Path, trusted), root))
+
+    def paths(base: Path) -> list[str]:
+        base = base.resolve()
+        return [str(one.relative_to(base) if one.is_relative_to(base) else one) for one in known]
+
+    listed = json.dumps(paths(file.parent)) if file.suffix == ".toml" else _words(paths(file.parent))
+    option = shlex.quote(f"helmbench_trusted={_words(paths(start if ini is None else ini.parent))}")
+    return (
+        f"{file}:\n    {_section(file)}\n    helmbench_trusted = {listed}\n  or, for one session, -o {option}"
+    )
+
+
+def _words(texts: Iterable[str]) -> str:
+    return " ".join(json.dumps(text) if shlex.quote(text) != text else text for text in texts)
+
+
 def check_conftests(
-    paths: Iterable[Path], trusted: Collection[Path], benchmarks: BenchmarkFolders, *, below: bool
+    paths: Iterable[Path],
+    trusted: Collection[Path],
+    benchmarks: BenchmarkFolders,
+    *,
+    below: bool,
+    ini: Path | None = None,
 ) -> None:
     """Refuse a conftest.py inside a benchmark where pytest would run it.
 
@@ -88,6 +123,7 @@ def check_conftests(
         paths: What pytest starts from.
         trusted: Benchmarks that may bring one.
         below: Whether the session runs all that lies below.
+        ini: The user's.
 
     Raises:
         TrustError: There is one.
@@ -100,7 +136,7 @@ def check_conftests(
             continue
         raise TrustError(
             f"{folder / _CONFTEST}: pytest would run code of the benchmark that it is to run\n"
-            f"  hint: remove it, or list {root} in helmbench_trusted of your own ini file"
+            f"  hint: remove it, or trust the benchmark in {trust_hint(root, trusted, ini)}"
         )
 
 
@@ -130,13 +166,27 @@ def _walk(path: Path, benchmarks: BenchmarkFolders, seen: set[tuple[int, int]]) 
             folders.clear()
 
 
+def _section(ini: Path) -> str:
+    """Return the head of the section of an ini file that has pytest's settings."""
+    if ini.name == "pyproject.toml":
+        table = _pytest_table(ini)
+        return "[tool.pytest]" if table and "ini_options" not in table else "[tool.pytest.ini_options]"
+    return "[tool:pytest]" if ini.name == "setup.cfg" else "[pytest]"
+
+
 def _has_settings(ini: Path) -> bool:
     """Return whether an ini file says anything to pytest: a pyproject.toml may mark a root alone."""
-    if ini.name != "pyproject.toml":
-        return True
+    return ini.name != "pyproject.toml" or _pytest_table(ini) is not None
+
+
+def _pytest_table(ini: Path) -> dict[str, object] | None:
+    """Return what a pyproject.toml says to pytest; None for nothing, empty where it cannot be read."""
     import tomllib  # pytest has read the same file with it
 
     try:
-        return "pytest" in tomllib.loads(ini.read_text(encoding="utf-8")).get("tool", {})
+        table: dict[str, object] | None = (
+            tomllib.loads(ini.read_text(encoding="utf-8")).get("tool", {}).get("pytest")
+        )
     except (OSError, ValueError):
-        return True
+        return {}
+    return table

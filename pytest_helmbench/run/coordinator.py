@@ -287,7 +287,10 @@ class Coordinator:
         planned -= sum(tally.no_cases for tally in runs.tallies.values())
         left = planned - sum(tally.judged for tally in runs.tallies.values())
         if runs.tallies and left > 0 and runs.store is not None and runs.store.displaced is None:
-            again = f"the same command with --helmbench-resume asks the {left} again"
+            untrusted = sum(tally.reasons["not_trusted"] for tally in runs.tallies.values())
+            again = f"the same command with --helmbench-resume asks the {left - untrusted} again"
+            if untrusted == left:
+                again = "the same command judges them once helmbench_trusted lists the benchmark"
             if self.settings.cache_mode is CacheMode.ONLY and not interrupted:
                 again = "without --helmbench-cache=only the model is asked for what is not stored"
             elif self.overdrawn is not None:

@@ -44,6 +44,7 @@ from pytest_helmbench.options.settings import (
     laid_over,
     with_overrides,
 )
+from pytest_helmbench.options.trust import trust_hint
 
 _COMPLETION_TOKENS = 4_096
 _REASONING_TOKENS = 32_768
@@ -399,9 +400,10 @@ def _refusals(
     file: Path, options: list[tuple[StatedModel, GrantedText, GrantedText]], settings: Settings
 ) -> Iterator[Problem]:
     """Yield addresses and names of variables that a benchmark states, and the user has not."""
+    trusting = trust_hint(benchmark_root(file.parent) or file.parent, settings.trusted.value, settings.ini)
     allows = (
         f"if you want that, --helmbench-models-file={shlex.quote(str(file))} allows it,"
-        " or helmbench_trusted of your own ini file"
+        f" or trust the benchmark in {trusting}"
     )
     for stated, base_url, key_env in options:
         for name, why in refusals_of_stated(stated.entry.sampling.extra_body or {}):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import captured
+from commands import captured, helmbench
+from inner_pytest import run_pytest
 from provider import Provider
 from replies import reply_of
 from sessions import Session, until
-from trees import Part, Tree, rows, run_tree, write_tree
+from trees import MODEL, Part, Tree, rows, run_tree, write_tree
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
@@ -51,7 +53,7 @@ def _tree(root: Path, function: str, checks: str = _CHECKS) -> ScenarioTree:
     lines = ("category: X", "evaluation:", "  type: python", f"  function: '{function}'")
     write_tree(root, {"P1-B1-S1": Tree(lines, None, {"PT1": Part("Hm.", 5)}, {})})
     (root / "checks.py").write_text(checks)
-    return load_tree(root, runs_code=True)
+    return load_tree(root, trust_hint="")
 
 
 @pytest.mark.parametrize(
@@ -176,9 +178,15 @@ def test_only_trusted_code_runs_in_bounded_time_and_each_benchmark_has_its_own(
     untrusted.stdout.fnmatch_lines(
         [
             "checks in Python did not run: helmbench_trusted does not list their benchmark",
-            f"  hint: read them, then list {pytester.path / 'benchmark'} in helmbench_trusted of your own ini file",
+            f"  hint: read them, then trust the benchmark in {pytester.path / 'pytest.ini'}:",
+            "    [[]pytest]",
+            "    helmbench_trusted = benchmark",
+            "  or, for one session, -o helmbench_trusted=benchmark",
+            "*not_trusted 1: the same command judges them once helmbench_trusted lists the benchmark",
         ]
     )
+    assert "--helmbench-resume" not in untrusted.stdout.str()
+    assert captured(capsys, "check", pytester.path / "benchmark")[1].count("would not run") == 1
     assert (provider.count, (pytester.path / "ran").exists()) == (0, False)
 
     _write(pytester.path / "benchmark", right, "checks:which", "checks:endless")
@@ -218,3 +226,39 @@ def test_ctrl_c_is_heard_while_a_check_never_returns(pytester: pytest.Pytester, 
     until(mark.exists, "the check begins")
     session.interrupt(everybody=True)
     assert session.end() == pytest.ExitCode.INTERRUPTED
+
+
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [
+        ("pytest.ini", None),  # there is no file yet
+        ("pytest.ini", "[pytest]\n"),
+        ("tox.ini", "[pytest]\nhelmbench_trusted = old\n"),
+        ("setup.cfg", "[tool:pytest]\naddopts = -q\n"),
+        ("pyproject.toml", "[tool.pytest.ini_options]\nhelmbench_trusted = ['old', 'older one']\n"),
+        ("pyproject.toml", "[tool.pytest]\naddopts = ['-q']\n"),
+        ("pytest.toml", "[pytest]\naddopts = ['-q']\n"),
+    ],
+)
+def test_the_lines_of_the_hint_are_those_that_let_a_check_run(
+    pytester: pytest.Pytester, provider: Provider, name: str, before: str | None
+) -> None:
+    folder = pytester.path / "school bench"
+    _write(folder, "kind = lambda reply: True", "checks:kind")
+    ini = pytester.path / name
+    (pytester.path / "pytest.ini").unlink(missing_ok=True)
+    if before is not None:
+        ini.write_text(before)
+    found = helmbench(pytester.path, "check", folder).stdout
+    hint = [line.strip() for line in found.splitlines() if "would not run" not in line][:4]
+    assert hint[0] == f"hint: read them, then trust the benchmark in {ini}:"
+    command = shlex.split(hint[3].removeprefix("or, for one session, "))
+    ask = (str(folder), "-n0", f"--helmbench-base-url={provider.url}", f"--helmbench-model={MODEL}")
+    run_pytest(pytester, *ask, *command).assert_outcomes(passed=1)
+
+    kept = [line for line in (before or "").splitlines()[1:] if "helmbench_trusted" not in line]
+    assert before is None or hint[1] == before.splitlines()[0]
+    ini.write_text("\n".join((*hint[1:3], *kept)))
+    found = helmbench(pytester.path, "check", folder).stdout
+    assert "0 errors, 0 warnings" in found
+    run_pytest(pytester, *ask).assert_outcomes(passed=1)

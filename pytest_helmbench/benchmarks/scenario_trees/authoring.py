@@ -189,7 +189,7 @@ def _scenario_of(code: str) -> str:
 
 class TreeAuthoring:
     def check(self, root: Path, session: SessionValues) -> Checked:
-        tree = load_tree(root, runs_code=session.trusts(root))
+        tree = load_tree(root, trust_hint=session.trust_hint(root))
         errors = tuple(problem for problems in tree.problems.values() for problem in problems)
         cases = sum(scenario.count() for scenario in tree.scenarios.values())
         healthy = f"{tree.name}: {counted(len(tree.scenarios), 'healthy scenario')}, {counted(cases, 'case')}"
@@ -202,7 +202,8 @@ class TreeAuthoring:
 
     def read(self, root: Path, session: SessionValues) -> ReadTree:
         return ReadTree(
-            load_tree(root, runs_code=session.trusts(root)), add_no_context=session.settings.add_no_context
+            load_tree(root, trust_hint=session.trust_hint(root)),
+            add_no_context=session.settings.add_no_context,
         )
 
     def schema(self, name: str) -> JsonObject:

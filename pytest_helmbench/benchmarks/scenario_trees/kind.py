@@ -265,23 +265,23 @@ class ScenarioTrees:
     name = PLACES.name
 
     def open(self, session: SessionValues) -> TreeLoader:
-        return TreeLoader(session.trusts, add_no_context=session.settings.add_no_context)
+        return TreeLoader(session.trust_hint, add_no_context=session.settings.add_no_context)
 
 
 class TreeLoader:
     """Loads scenario trees; they share nothing.
 
     Args:
-        trusts: Returns whether the user trusts a benchmark.
+        trust_hint: Returns how the user trusts a benchmark; empty where he does.
         add_no_context: Cases without a user context are added.
     """
 
-    def __init__(self, trusts: Callable[[Path], bool], *, add_no_context: bool) -> None:
-        self._trusts = trusts
+    def __init__(self, trust_hint: Callable[[Path], str], *, add_no_context: bool) -> None:
+        self._trust_hint = trust_hint
         self._add_no_context = add_no_context
 
     def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedTree:
-        tree = load_tree(root, runs_code=self._trusts(root))
+        tree = load_tree(root, trust_hint=self._trust_hint(root))
         return LoadedTree(tree, targets, add_no_context=self._add_no_context)
 
     async def close(self) -> None:

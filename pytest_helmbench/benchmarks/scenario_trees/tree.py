@@ -225,10 +225,11 @@ class Combination:
         """
         own = self.blocks(system=True) if self.scenario.system else ()
         system = own if system_prompt is None else (system_prompt, *own)
-        user = Message("user", self.prompt())
+        task = self.scenario.block
+        user = Message("user", self.prompt(), task=task)
         return Case(
             code=self.code,
-            messages=(Message("system", "\n\n".join(system)), user) if system else (user,),
+            messages=(Message("system", "\n\n".join(system), task=task), user) if system else (user,),
             response_format=self.scenario.response_format,
             rule=self.scenario.rule.of_case(self.perturbation.code.upper()),
             severity=self.severity,

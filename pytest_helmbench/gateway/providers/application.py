@@ -42,12 +42,15 @@ class _Application(Provider):
     """A function of the user's, which is called in this process, or what answers at an address of his."""
 
     version: str | None = None
+    messages: str | None = None
 
     def complete_request(self, body: dict[str, JsonValue], *, with_schema: bool) -> None:
-        """Add the version: another version is another request."""
+        """Add version and messages: another version is another request."""
         del with_schema
         if self.version is not None:
             body[_VERSION] = self.version
+        if self.messages is not None:
+            body[_MESSAGES_SENT] = self.messages
 
     def price_places(self, model: str, base_url: str) -> tuple[PricePlace, ...]:
         """Return none: price lists do not know applications."""
@@ -59,7 +62,7 @@ class _Application(Provider):
         return f"check what answers at {base_url or model}"
 
 
-_TEMPLATE, _VERSION = "request_template", "application_version"
+_TEMPLATE, _VERSION, _MESSAGES_SENT = "request_template", "application_version", "application_messages"
 """Fields that make requests different on record and are not sent."""
 
 
@@ -131,10 +134,12 @@ class HttpApplication(_Application):
 
 def as_asked(body: JsonObject) -> dict[str, JsonValue]:
     """Return a request on record as an application gets it."""
-    return {key: body[key] for key in body if key not in (_TEMPLATE, _VERSION)}
+    return {key: body[key] for key in body if key not in (_TEMPLATE, _VERSION, _MESSAGES_SENT)}
 
 
-def function_application(named: Granted[str], version: str | None = None) -> Provider:
+def function_application(
+    named: Granted[str], version: str | None = None, messages: str | None = None
+) -> Provider:
     """Return the function that an id names; it is loaded when it is asked first.
 
     Raises:
@@ -146,12 +151,14 @@ def function_application(named: Granted[str], version: str | None = None) -> Pro
             f"model id {model_id!r} names no function\n  hint: write python:package.module:function"
         )
     function = Granted(model_id.removeprefix(FUNCTION_PREFIX))
-    return _Application("python", function=function, version=version)
+    return _Application("python", function=function, version=version, messages=messages)
 
 
-def http_application(stated: Granted[HttpTemplate], host: str, version: str | None = None) -> HttpApplication:
+def http_application(
+    stated: Granted[HttpTemplate], host: str, version: str | None = None, messages: str | None = None
+) -> HttpApplication:
     """Return the application at an address."""
-    return HttpApplication(host, template=stated.value, version=version)
+    return HttpApplication(host, template=stated.value, version=version, messages=messages)
 
 
 def _values(body: JsonObject) -> dict[str, JsonValue]:

@@ -271,11 +271,13 @@ def _application(entry: ModelEntry, environ: Mapping[str, str]) -> Endpoint | No
                 f"{entry.model_id} is code, and the user has not named it\n"
                 f"  hint: --helmbench-model={entry.model_id} does"
             )
-        return _endpoint(entry.model_id, function_application(entry.function, entry.version), "", _Key())
+        return _endpoint(
+            entry.model_id, function_application(entry.function, entry.version, entry.messages), "", _Key()
+        )
     if entry.http is None:
         return None
     address = normalise_address(entry.http.value.url)
-    server = http_application(entry.http, urlsplit(address).netloc, entry.version)
+    server = http_application(entry.http, urlsplit(address).netloc, entry.version, entry.messages)
     own = entry.api_key_env
     return _endpoint(entry.model_id, server, address, _key_of((own.value if own else None,), environ))
 

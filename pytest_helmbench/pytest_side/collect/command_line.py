@@ -53,7 +53,7 @@ def refuse_conftests(config: pytest.Config, paths: Iterable[Path], *, below: boo
         trusted = trusted_roots(
             config.getini("helmbench_trusted"), config.inipath, config.invocation_params.dir
         )
-        check_conftests(paths, trusted, benchmark_folders(), below=below)
+        check_conftests(paths, trusted, benchmark_folders(), below=below, ini=config.inipath)
     except HelmbenchError as error:
         raise pytest.UsageError(scrub(str(error))) from error
 

@@ -18,7 +18,7 @@ from trees import Part, Tree, judged, rows, write_tree
 
 _CALLS = "SELECT purpose, attempt, status_code, error, from_cache, prompt_tokens > 0, cost_usd FROM calls"
 _APPLICATION = """
-import asyncio, pathlib
+import asyncio, json, pathlib
 
 ASKED = pathlib.Path(__file__).with_name("asked.txt")
 
@@ -40,7 +40,13 @@ class Bot:
 bot = Bot()
 
 def broken(messages):
+    return json.loads(kettle())
+
+def kettle():
     raise ValueError("no tea")
+
+def library(messages):
+    return json.loads("{")
 
 async def cancelled(messages):
     raise asyncio.CancelledError
@@ -260,14 +266,20 @@ def test_a_resume_refuses_an_application_whose_files_have_changed(
 
 def test_async_functions_get_the_request_and_what_fails_is_an_error(pytester: pytest.Pytester) -> None:
     _write(pytester.path, "app_b", cases=1)
-    models = [f"--helmbench-model=python:app_b:{name}" for name in ("later", "bot.answer", "broken")]
+    names = ("later", "bot.answer", "broken", "library")
+    models = [f"--helmbench-model=python:app_b:{name}" for name in names]
     result = run_pytest_forked(
         pytester, "benchmark", *models, "--helmbench-temperature=0.5", "--helmbench-max-retries=1"
     )
-    result.assert_outcomes(passed=1, errors=2)
+    result.assert_outcomes(passed=1, errors=3)
+    lines = _APPLICATION.splitlines()
+    raised, called = (
+        lines.index(f"    {text}") + 1 for text in ('raise ValueError("no tea")', 'return json.loads("{")')
+    )
     for sentence in (
         "*python:app_b:bot.answer returned NoneType: neither text, tool calls nor a chat completion*",
-        "*python:app_b:broken raised ValueError: no tea*",
+        f"*python:app_b:broken raised ValueError: no tea (app_b.py:{raised}) *",
+        f"*python:app_b:library raised JSONDecodeError: *(app_b.py:{called}) *",  # its own line, not the library's
     ):
         result.stdout.fnmatch_lines([sentence])
     found = rows(
@@ -281,6 +293,7 @@ def test_async_functions_get_the_request_and_what_fails_is_an_error(pytester: py
     [
         ("app_e:absent", "python:app_e:absent cannot be imported: AttributeError*; nothing was called"),
         ("app_e:bot.x", "python:app_e:bot.x cannot be imported: AttributeError*; nothing was called"),
+        ("app_f:x", "python:app_f:x cannot be imported: ZeroDivisionError: division by zero (app_f.py:2); *"),
         ("app_none:x", "python:app_none:x cannot be imported: ModuleNotFoundError*; nothing was called"),
         ("app_lacks:x", "python:app_lacks:x cannot be imported: ModuleNotFoundError*; nothing was called"),
         ("app_e:asyncio.new_event_loop", "python:app_e:asyncio.new_event_loop cannot be called with *"),
@@ -292,6 +305,7 @@ def test_a_function_that_cannot_be_called_is_told_before_a_run_is_stored(
 ) -> None:
     _write(pytester.path, "app_e", cases=1)
     (pytester.path / "app_lacks.py").write_text("import app_none")
+    (pytester.path / "app_f.py").write_text("import json\n1 / 0\n")
     model = f"--helmbench-model=python:{function}"
     workers = "-n2" if function == "app_none:x" else "-n0"
     result = run_pytest_forked(pytester, "benchmark", "--helmbench-model=baseline/first", model, workers)
@@ -349,6 +363,60 @@ def test_an_address_is_asked_by_its_templates(
     run_pytest(pytester, *ask, "--helmbench-cache=reuse").assert_outcomes(passed=1)
     assert len(seen) == 3  # another version too
     assert "application_version" not in {key for sent in seen for key in sent}
+
+
+_HEARS = """
+import json, pathlib
+
+def answer(messages):
+    with pathlib.Path(__file__).with_name("heard.txt").open("a") as file:
+        file.write(json.dumps(messages) + "\\n")
+    return "ask a teacher"
+"""
+
+
+@pytest.mark.parametrize("system", [(), ("scenario",), ("scenario", "user_context")])
+def test_an_application_gets_its_messages_without_the_task(
+    pytester: pytest.Pytester, server: tuple[str, list[dict[str, Any]]], system: tuple[str, ...]
+) -> None:
+    tree = Tree(
+        ("evaluation:", "  type: contains", "  expected: teacher"),
+        None,
+        {"PT1": Part("## Turn 1\n\nMessage m1\n\n## Turn 2\n\nAnd then?")},
+        {},
+        {"U1": Part("I am eleven.")},
+    )
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": tree})
+    if system:
+        (pytester.path / "benchmark" / "benchmark.yml").write_text(
+            f"roles: {{system: [{', '.join(system)}]}}\n"
+        )
+    (pytester.path / "ears.py").write_text(_HEARS)
+    own: dict[str, Any] = {"id": "python:ears:answer", "version": "1"}
+    request = {"all": "{messages}", "last": "{prompt}"}
+    http = {"id": "http", "url": server[0], "request": request, "response": "out.0.say"}
+    entries = [{**entry, "messages": "user"} for entry in (own, http)]
+    (pytester.path / "models.yml").write_text(json.dumps(entries))
+    ask = ("benchmark", "--helmbench-models-file=models.yml", "-n0")
+    run_pytest_forked(pytester, *ask).assert_outcomes(passed=2)
+    heard = [json.loads(line) for line in (pytester.path / "heard.txt").read_text().splitlines()]
+    heard += [sent["all"] for sent in server[1]]
+    apart = "user_context" in system
+    first = "Message m1" if apart else "I am eleven.\n\nMessage m1"
+    said = [{"role": "system", "content": "I am eleven."}] if apart else []
+    said.append({"role": "user", "content": first})
+    reply = {"role": "assistant", "content": "ask a teacher"}
+    assert heard == [said, [*said, reply, {"role": "user", "content": "And then?"}]] * 2
+    assert [sent["last"] for sent in server[1]] == [first, "And then?"]
+
+    # Another form is another request; the stored one has the task, for judges and rescores.
+    run_pytest_forked(pytester, *ask, "--helmbench-cache=reuse")
+    (pytester.path / "models.yml").write_text(json.dumps([own]))
+    run_pytest_forked(pytester, *ask, "--helmbench-cache=reuse").assert_outcomes(passed=1)
+    heard = (pytester.path / "heard.txt").read_text().splitlines()
+    assert [("Sort the message" in line) for line in heard] == [False, False, True, True]
+    stored = rows(pytester.path / "helmbench.db", "SELECT body FROM requests ORDER BY id LIMIT 1")
+    assert "Sort the message" in str(stored)
 
 
 def test_an_application_that_cancels_its_own_call_is_at_fault(pytester: pytest.Pytester) -> None:
@@ -444,6 +512,8 @@ def test_an_answer_that_states_an_error_or_has_another_form_is_an_error(
             "*'url' beside 'base_url'*",
         ),
         ({"id": "a/b", "version": "1"}, "*'version' of a model that is not an application*"),
+        ({"id": "a/b", "messages": "user"}, "*'messages' of a model that is not an application*"),
+        ({"id": "python:a:b", "messages": "all"}, "*messages is 'all'*write 'user'*"),
         ({"id": "x", "url": "http://127.0.0.1:1/a", "version": "source"}, "*is not python: function*1.4.2*"),
         ({"id": "python:nothing"}, "*names no function*python:package.module:function*"),
     ],

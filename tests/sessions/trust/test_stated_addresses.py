@@ -52,7 +52,7 @@ def test_a_benchmark_sends_no_variable_to_a_server_of_its_own(
             "models.yml:3: a benchmark does not decide where prompts and keys go:"
             f" a/b at {provider.url} with the key in GITHUB_TOKEN",
             "hint: if you want that, --helmbench-models-file=",
-            "or helmbench_trusted of your own ini file",
+            "or, for one session, -o helmbench_trusted=benchmark",
         )
 
 

@@ -108,6 +108,12 @@ class RuleSource:
         """File what is wrong with a value of the rule, or with all of it, in the prompt file."""
         self.reader.findings.add(self.files.prompt, Fault(self.line(*keys) or 1, message, hint))
 
+    def warn_once(self, message: str, hint: str, *keys: str | int) -> None:
+        """File what is odd about all rules of a kind at the first of them."""
+        findings = self.reader.findings
+        if all(one.message != message for one in findings.warnings):
+            findings.add(self.files.prompt, Fault(self.line(*keys) or 1, message, hint, usable=True))
+
     def check_asked(self, turn: int, *keys: str | int) -> None:
         """File a turn at which the model is not asked, since it is not there or its reply is scripted."""
         asked = self.perturbations or {}

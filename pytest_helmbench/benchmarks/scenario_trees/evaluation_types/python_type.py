@@ -27,6 +27,8 @@ from pytest_helmbench.judging.json_replies import read_reply
 
 _IMPORT_S = 20
 """CPU seconds that importing a module of checks may take: libraries for language take their time."""
+_NOT_TRUSTED = "helmbench_trusted does not list their benchmark"
+_READ_FIRST = "read them, then trust the benchmark in"
 _SHAPE = "write 'MODULE:FUNCTION': 'checks:names_a_dose' is a function of checks.py in the benchmark"
 
 
@@ -40,7 +42,7 @@ class PythonRule(ReplyRule):
         source: Hash of the source file; empty where it is not known, since nothing may be run.
         metadata: Frontmatter of the scenario without `evaluation`.
         file: Path of the module in the benchmark; empty for an installed one.
-        root: The benchmark, where the user does not trust it; empty where its code may run.
+        trust_hint: How the user trusts the benchmark; empty where its code may run.
     """
 
     type: str
@@ -48,13 +50,12 @@ class PythonRule(ReplyRule):
     source: str
     metadata: JsonObject
     file: str
-    root: str
+    trust_hint: str
     by_severity: bool = False
 
     def refusal(self) -> str:
-        said = "checks in Python did not run: helmbench_trusted does not list their benchmark"
-        hint = f"read them, then list {self.root} in helmbench_trusted of your own ini file"
-        return f"{said}\n  hint: {hint}" if self.root else ""
+        said = f"checks in Python did not run: {_NOT_TRUSTED}\n  hint: {_READ_FIRST} {self.trust_hint}"
+        return said if self.trust_hint else ""
 
     def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> RuleFinding:
         """See `ReplyRule.checked`.
@@ -125,11 +126,18 @@ def _read(source: RuleSource) -> PythonRule | None:
         "" if text is None else sha256(text.encode()).hexdigest(),
         {key: value for key, value in source.document.mapping().items() if key != "evaluation"},
         "" if text is None else str(path.absolute()),
-        "" if reader.runs_code else str(root),
+        reader.trust_hint,
         source.by_severity,
     )
+    if reader.trust_hint:
+        source.warn_once(
+            f"checks in Python would not run: {_NOT_TRUSTED}",
+            f"{_READ_FIRST} {reader.trust_hint}",
+            "function",
+        )
+        return rule
     try:
-        return rule.load() if reader.runs_code else rule
+        return rule.load()
     except HelmbenchError as error:
         message, _, hint = str(error).partition("\n  hint: ")
         source.fault(f"python: {message}", hint or _SHAPE, "function")

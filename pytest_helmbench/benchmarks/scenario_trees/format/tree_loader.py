@@ -67,12 +67,12 @@ from pytest_helmbench.files.yaml_text import Document
 _KNOWN_KEYS = SCENARIO_SCHEMA.keys()
 
 
-def load_tree(root: Path, *, runs_code: bool = False) -> ScenarioTree:
+def load_tree(root: Path, *, trust_hint: str = "your own ini file") -> ScenarioTree:
     """Read a scenario tree.
 
     Args:
         root: The folder that holds `scenarios/`.
-        runs_code: The user trusts it, so that its Python may be run.
+        trust_hint: How the user trusts it; empty where he does, so that its Python may be run.
 
     Returns:
         The healthy scenarios, and all problems of all broken files.
@@ -80,7 +80,7 @@ def load_tree(root: Path, *, runs_code: bool = False) -> ScenarioTree:
     Raises:
         UnreadableBenchmarkError: The folder itself cannot be read.
     """
-    reader = Reader(Findings(), root, runs_code=runs_code)
+    reader = Reader(Findings(), root, trust_hint=trust_hint)
     try:
         folders = scenario_folders(root / "scenarios", reader.findings)
     except OSError as error:
