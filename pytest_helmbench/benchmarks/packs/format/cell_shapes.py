@@ -26,6 +26,10 @@ _CALLS = frozenset({"tool_calls", "function_call", "tool_call_id"})
 _MOST_KEYS = 5
 _SOLUTION = re.compile(r"(?<!\S)####[ \t]*+(?P<answer>[^\s#][^\n#]*+)$")
 """The end of a worked solution, as GSM8K has it."""
+_PRINTED = re.compile(
+    r"\[?\{'(?:text|label|value|aliases|answer_start|normalized_\w+|type|role|content|from)': ?\S"
+)
+"""A known shape as Python prints it, which pandas writes into CSV."""
 _ASSERTION = re.compile(
     r"(?:not-)?(?:i?contains(?:-any|-all|-json)?|equals|starts-with|regex|is-json|is-xml|is-sql|similar|levenshtein"
     r"|javascript|python|fn|eval|ruby|webhook|file|grade|factuality|llm-rubric|g-eval|model-graded-[\w-]+|answer-relevance"
@@ -133,7 +137,7 @@ def _answers_of_object(value: Mapping[str, JsonValue]) -> list[str] | None:
     """Return the answers of an object of TriviaQA or SQuAD; None for any other."""
     by_name = {plain_name(key): entry for key, entry in value.items()}
     offsets = by_name.keys() - {"text", "texts"}
-    if "value" in by_name and len(by_name) > 1:
+    if "value" in by_name and by_name.keys() & {"aliases", "normalizedaliases"}:
         known = all(name in _TRIVIA_NAMES or name.endswith("wikientityname") for name in by_name)
         listed = [by_name["value"], by_name.get("aliases") or by_name.get("normalizedaliases")]
     else:
@@ -173,7 +177,7 @@ def kinds_of_answer(value: JsonValue) -> Iterator[str]:
     text = "" if isinstance(value, dict | list) else text_of(value)
     if text:
         yield "text"
-    if "|" in text or isinstance(_structure(text), list):
+    if "|" in text or (text[:1], text[-1:]) == ("[", "]"):
         yield "list"
     if _ASSERTION.fullmatch(text):
         yield "assertion"
@@ -185,6 +189,10 @@ def _structure(value: JsonValue) -> JsonValue:
     """Return the object or list that a text is as JSON; any other value as it stands."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
+    if _PRINTED.match(value.lstrip()):
+        raise CellError(
+            "an object as Python prints it", "write JSON, or save the table as JSON lines or Parquet"
+        )
     try:
         read, flaws = _JSON.decode(value.strip())
     except NotJSONError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -39,8 +40,8 @@ from pytest_helmbench.files.strict_json import a_mapping
 
 FIELDS: Mapping[str, str] = {
     "question": "question, question stem, prompt, input, query, problem, instruction",
-    "answer": "answer, answers, answer key, accepted answers, target, expected, expected output, output, gold, label,"
-    " solution",
+    "answer": "answer, answers, answer key, accepted answers, target, expected, expected output, output, gold, ideal,"
+    " label, solution",
     "choices": "choices, options",
     "context": "context, passage, document",
     "id": "id, name, key",
@@ -55,6 +56,7 @@ Cell = TypeVar("Cell")
 _ANSWER_FIELDS = frozenset({"answer", "answers"})
 _FIRST_LABELS: Mapping[str, int | None] = {"0": 0, "1": 1, "": None}
 _MOST_DIGITS = 3
+_LABELS = (re.compile(r"[a-z]"), re.compile(r"\d+"))
 _ADD = "add --helmbench-columns='{}'"
 _FIRST = f"{_ADD.format('first_label=0')}, or 1; 'first_label=' where numbers are the texts of choices"
 _RUBRIC = '{}, or --helmbench-rubric="…" with --helmbench-marking-model=ID'
@@ -212,9 +214,12 @@ class Columns:
 
 
 def _labelled(answer: str, choices: ChoiceTexts) -> int | None:
-    """Return the place of the choice whose own label an answer is."""
-    labels = [*map(plain_name, choices.labels)][: len(choices.texts)]
-    return labels.index(plain_name(answer)) if plain_name(answer) in labels else None
+    """Return the place of the choice whose own label an answer is; -1 for a label of none, None for no label."""
+    labels, name = [*map(plain_name, choices.labels)], plain_name(answer)
+    if name in labels:
+        return labels.index(name)
+    is_label = any(all(map(kind.fullmatch, (name, *labels))) for kind in _LABELS) if labels else False
+    return -1 if is_label and answer not in choices.texts else None
 
 
 def _place(answer: str, choices: ChoiceTexts, counts_from: int | None) -> int | None:
@@ -328,11 +333,10 @@ class Tables:
         if len({tuple(places) for places in fitting.values()}) == 1:
             return replace(columns, counts_from=next(iter(fitting)))
         column = _quoted([columns.of["answer"]])
-        what = (
-            "may count the choices from 0 or from 1, or be texts of choices"
-            if fitting
-            else "fit no one way to count"
+        ways = " or ".join(
+            "be texts of choices" if first is None else f"count from {first}" for first in fitting
         )
+        what = f"may {ways}" if fitting else "fit no one way to count the choices"
         raise TableError(path, f"the numbers in the column {column} {what}", _FIRST)
 
     def _check_answers(self, path: Path, columns: Columns, kinds: Counter[str]) -> None:

@@ -77,7 +77,7 @@ _READ: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"question_stem": "Which?", "choices": {"label": _LABELS, "text": _RIVERS}, "answerKey": "B"},
         _choice("B"),
     ),
-    "CommonsenseQA as downloaded": (
+    "a list of labels and texts": (
         {
             **_Q,
             "choices": [{"label": "A", "text": "Isis"}, {"label": "B", "text": "Cam"}],
@@ -94,6 +94,11 @@ _READ: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {**_Q, "choices": '{"text": ["Isis", "Cam"], "label": ["x", "y"]}', "gold": "y"},
         _choice("B"),
     ),
+    "a letter that is a text": (
+        {**_Q, "choices": {"text": ["x", "y"], "label": ["A", "B"]}, "answer": "y"},
+        _choice("y"),
+    ),
+    "a list that Python prints": ({**_Q, "answer": "['Isis', 'Cam']"}, _answers("['Isis', 'Cam']")),
     "the name of a column": ({**_Q, "choice1": "Isis", "choice2": "Cam", "answer": "choice2"}, _choice("B")),
 }
 
@@ -130,6 +135,26 @@ _REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "objects as context": (
         {**_Q, "context": [{"title": "Isis"}], "answer": "x"},
         "context is an object with 'title'",
+    ),
+    "an assertion": (
+        {**_Q, "expected": {"type": "equals", "value": "Isis"}},
+        "answer is an object with 2 keys",
+    ),
+    "TriviaQA in a CSV of pandas": (
+        {**_Q, "target": "{'value': 'Isis', 'aliases': array(['Isis'], dtype=object)}"},
+        'answer is an object as Python prints it (column "target")',
+    ),
+    "messages in a CSV of pandas": (
+        {"input": "[{'content': 'Which?', 'role': 'user'}]", "target": "x"},
+        "question is an object as Python prints it",
+    ),
+    "a letter between labels": (
+        {**_Q, "choices": {"text": _RIVERS, "label": ["A", "C", "D"]}, "answer": "B"},
+        "eval.answer: entry 1 names no choice",
+    ),
+    "a number between labels": (
+        {**_Q, "choices": {"text": _RIVERS, "label": [1, 2, 3]}, "answer": 0},
+        "eval.answer: entry 1 names no choice",
     ),
     "TruthfulQA": (
         {**_Q, "choices": {"choices": ["a", "b"], "labels": [1, 0]}, "answer": "a"},
@@ -180,7 +205,9 @@ def test_another_shape_is_refused_by_its_column_and_the_other_rows_run(tmp_path:
 
 _WHOLE: list[dict[str, Any]] = [
     {"choices": ["Isis", "Cam"], "answer": "A", "answerKey": "A"},
-    dict.fromkeys(("question", "prompt", "input", "answer", "answers", "target", "id", "context"), "Isis"),
+    dict.fromkeys(
+        ("question", "prompt", "input", "answer", "answers", "target", "expected", "id", "context"), "Isis"
+    ),
 ]
 
 
@@ -270,7 +297,7 @@ def test_numbers_count_from_what_the_whole_column_says(tmp_path: Path, form: str
 @pytest.mark.parametrize(
     ("labels", "told"),
     [
-        ((1, 2, 1), "may count the choices from 0 or from 1"),
+        ((1, 2, 1), "may count from 0 or count from 1"),
         ((0, 4, 1), "fit no one way"),
         ((1,), "may count"),
     ],
