@@ -47,7 +47,8 @@ _COUNTS: Mapping[str, tuple[str, ...]] = {
 }
 """Names of counts, the first that is there; a name that is in no row says nothing."""
 _KINDS = {name: kind for kind, names in _COUNTS.items() for name in names}
-_BESIDE_PROMPT = ("cachecreationinputtokens", "cachewriteinputtokens", "cachereadinputtokens")
+_READ_BESIDE = "cachereadinputtokens"
+_BESIDE_PROMPT = ("cachecreationinputtokens", "cachewriteinputtokens", _READ_BESIDE)
 """Counts that stand beside the prompt's, as Anthropic has them."""
 _COST_HEADER = re.compile(r"x-(?:[\w-]+-)?(?:response-|request-|total-)?cost(?:-usd)?")
 _MOST_NESTED = 3
@@ -71,8 +72,8 @@ def stated_usage(document: JsonObject, headers: Mapping[str, str], provider: Pro
             stated_by_kind.setdefault(kind, []).append(flat[name])
     counts = {kind: _count(next(filter(None, values), values[0])) for kind, values in stated_by_kind.items()}
     asked, in_all = counts.get("prompt"), counts.get("total")
-    *written, read = (_count(flat.get(name)) or 0 for name in _BESIDE_PROMPT)
-    beside, doubtful = sum(written) + read, False
+    names_beside = [name for name in _BESIDE_PROMPT if name in flat]
+    beside, doubtful = sum([_count(flat[name]) or 0 for name in names_beside]), False
     if asked is not None and "prompttokens" not in flat and "inputtokens" in flat:
         asked, beside = asked + beside, 0
     completion = _billed(asked, counts.get("completion"), in_all)
@@ -81,7 +82,7 @@ def stated_usage(document: JsonObject, headers: Mapping[str, str], provider: Pro
     if (
         cost_usd is None
         and asked is not None
-        and (beside > asked or (beside and any(written) and in_all is None))
+        and (beside > asked or (beside and in_all is None and names_beside != [_READ_BESIDE]))
     ):
         asked, doubtful = asked + beside, True
     thought = counts.get("thought") or 0
@@ -108,6 +109,7 @@ def _stated_cost(stated: JsonObject, headers: Mapping[str, str], provider: Provi
         return None
 
 
+@functools.lru_cache(maxsize=256)
 def _plain(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
 
