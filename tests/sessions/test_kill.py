@@ -16,7 +16,7 @@ import pytest
 from provider import Answer, Provider, Request, build_reply
 from records import answered_hashes, final_state, integrity, judged_rows
 from sessions import Session, run_undisturbed, until
-from trees import category, includes, judged, judged_twice, rows, threshold, write_tree
+from trees import Part, Tree, category, includes, judged, judged_twice, rows, threshold, write_tree
 
 _KILLS = int(os.environ.get("HELMBENCH_KILLS", "10"))
 _SEED = int(os.environ.get("HELMBENCH_KILLS_SEED", str(time.time_ns() % 10**6)))
@@ -46,8 +46,19 @@ _CHAIN = 5  # kills of one and the same run
 _SHARE_AT_START = 0.15
 
 
+_TOOLS = """- name: order_status
+  description: Look up an order.
+  parameters: {type: object, properties: {order: {type: string}}}
+  returns: [{value: shipped}]
+"""
+_CALL = {"id": "c", "seal": "S", "function": {"name": "order_status", "arguments": '{"order": "7"}'}}
+_TALK = "## Turn 1\n\nWhere is order {0}?\n\n## Turn 2\n\nThank you, {0}."
+
+
 def _write_benchmark(folder: Path) -> None:
-    write_tree(
+    talks = {f"PT{number}": Part(_TALK.format(number), 5) for number in range(1, 6)}
+    calls = Tree(("evaluation: {type: tool_calls, required: [order_status], turn: 1}",), None, talks)
+    root = write_tree(
         folder / "benchmark",
         {
             "P1-B1-S1": category(*["RISK", "CALM", "RISK"] * 3),
@@ -56,8 +67,10 @@ def _write_benchmark(folder: Path) -> None:
             "P1-B2-S2": judged(*["fine"] * 5),
             "P2-B1-S1": judged_twice(*["fine"] * 6),
             "P2-B1-S2": category("RISK", "BLOCKED", "RISK"),
+            "P2-B2-S1": calls,
         },
     )
+    (root / "scenarios" / "P2-B2-S1" / "tools.yml").write_text(_TOOLS, encoding="utf-8")
 
 
 def _number(request: Request) -> int:
@@ -74,6 +87,10 @@ def _reply(request: Request) -> Answer:
     if _BLOCKED in request.prompt:
         refusal = {"error": {"code": "content_filter", "message": "no"}}
         return Answer(status=400, body=refusal, latency_s=latency_s)
+    if request.body.get("tools") and "Where is order" in request.body["messages"][-1]["content"]:
+        message = {"content": None, "reasoning_content": "Look it up.", "tool_calls": [_CALL]}
+        choice = {"message": message, "finish_reason": "tool_calls"}
+        return Answer(body={"choices": [choice], "usage": {"cost": 0.001}}, latency_s=latency_s)
     return Answer(latency_s=latency_s)
 
 
