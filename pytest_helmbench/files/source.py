@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,6 +15,9 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
 
 _MOST_BYTES = 32 * 2**20
+_FENCE = re.compile(r" {0,3}(?:```|~~~)")
+HALF_MERGED = "a merge was left half done: both of its versions stand here"
+RESOLVE = "keep one version, and remove the lines of <<<<<<<, ======= and >>>>>>>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,29 @@ def resolved(path: Path) -> Path:
         raise OSError(errno.ELOOP, "the link leads to itself") from error
 
 
+def is_merge_mark(line: str) -> bool:
+    """Return whether a line is one that git leaves between two versions that it could not merge."""
+    return line[:7] in ("<<<<<<<", ">>>>>>>", "=======") and line[7:8] in ("", " ", "\r", "\n")
+
+
+def half_merged(text: str) -> Iterator[tuple[int, bool]]:
+    """Yield the first line of each merge that was left half done, and whether it stands in a code fence.
+
+    A line `=======` alone is a line of Markdown.
+    """
+    if "<<<<<<<" not in text and ">>>>>>>" not in text:
+        return
+    is_open = is_divided = is_fenced = False
+    for number, line in enumerate(text.split("\n"), start=1):
+        is_fenced ^= _FENCE.match(line) is not None
+        if not is_merge_mark(line):
+            continue
+        if line[0] == "<" or (line[0] == ">" and is_divided and not is_open):
+            yield number, is_fenced
+        is_open = line[0] == "<" or (line[0] == "=" and is_open)
+        is_divided = line[0] == "="
+
+
 class Reader:
     """Reads the files of one benchmark and remembers their contents for its hash.
 
@@ -127,7 +154,11 @@ class Reader:
             message = "the lines end in a bare carriage return, so the file is one long line"
             self.findings.add(path, Fault(1, message, "save the file with LF line ends"))
             return None
-        return text
+        merges = [
+            Fault(line, HALF_MERGED, RESOLVE, usable=is_fenced) for line, is_fenced in half_merged(text)
+        ]
+        self.findings.add(path, *merges)
+        return text if all(fault.usable for fault in merges) else None
 
     def cover(self, path: Path, part: str) -> None:
         """Have the content hash cover the part of a file that can change a case, where the rest of it cannot."""

@@ -18,6 +18,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.files.field_values import RowFaults, kind_of, named
+from pytest_helmbench.files.source import HALF_MERGED, RESOLVE, half_merged, is_merge_mark
 from pytest_helmbench.files.strict_json import Flaw, NotJSONError, StrictJSON, is_encodable
 
 MOST_ROW_BYTES = 64 * 1024 * 1024
@@ -115,6 +116,9 @@ def decode_row(decoder: StrictJSON, raw: bytes | None, faults: RowFaults) -> dic
         return None
     except NotJSONError as error:
         hint = "every line is one JSON object of its own"
+        if is_merge_mark(raw.decode("utf-8", "replace")):
+            faults.error("row", HALF_MERGED, RESOLVE)
+            return None
         if b"\r" in raw.rstrip(b"\r\n"):
             hint = "save the file with LF line ends"
         faults.error("row", f"this is not valid JSON: {error}", hint)
@@ -201,6 +205,8 @@ def _separated(path: Path, suffix: str) -> Table:
     if isinstance(header, str) or not is_encodable("".join(header)):
         why = header if isinstance(header, str) else "the header is not UTF-8"
         raise TableError(path, why, "save it in UTF-8 with a first line that names the columns", line)
+    if _is_mark(header):
+        raise TableError(path, HALF_MERGED, RESOLVE, line)
     names = tuple(name.strip() for name in header)
     if twice := [name for name in dict.fromkeys(names) if name and names.count(name) > 1]:
         raise TableError(path, f"two columns are named {named(twice[0])}", "rename one of them", line)
@@ -236,12 +242,18 @@ def _cells(path: Path, separator: str) -> Iterator[tuple[int, list[str] | str]]:
                 yield line, cells
 
 
+def _is_mark(cells: Sequence[str]) -> bool:
+    return is_merge_mark(cells[0]) and (cells[0][0] != "=" or not any(cells[1:]))
+
+
 def _record(line: int, cells: list[str] | str, names: tuple[str, ...]) -> ReadRow:
-    pairs = [] if isinstance(cells, str) else [*zip(names, cells, strict=False)]
+    pairs = [] if isinstance(cells, str) or _is_mark(cells) else [*zip(names, cells, strict=False)]
     odd = next((name for name, cell in pairs if not is_encodable(cell)), None)
     read = ReadRow(Line(line, 0, 0, None), {name: cell for name, cell in pairs if name}, RowFaults(line))
     if isinstance(cells, str):
         read.faults.error("row", cells, _QUOTES)
+    elif _is_mark(cells):
+        read.faults.error("row", HALF_MERGED, RESOLVE)
     elif any(map(str.strip, cells[len(names) :])):
         read.faults.error("row", f"it has {len(cells)} cells, and the header {len(names)}", _QUOTES)
     elif odd is not None:
@@ -255,6 +267,8 @@ def _array(path: Path) -> Iterator[ReadRow]:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise TableError(path, f"it is not UTF-8: {error.reason}", "save it in UTF-8") from error
+    for line, _ in half_merged(text):
+        raise TableError(path, HALF_MERGED, RESOLVE, line)
     decoder, strict = json.JSONDecoder(), StrictJSON()
     at = _next(text, 0)
     if text[at : at + 1] != "[":

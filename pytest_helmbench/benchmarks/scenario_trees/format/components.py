@@ -27,6 +27,10 @@ from pytest_helmbench.files.strict_json import a_whole_number
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import Document
 
+_FEW = 2_000  # characters; comments of more are not looked for
+_NO_TEXT = re.compile(r"<!--.*?-->|^ {0,3}#{1,6}(?:[ \t][^\n]*)?$", re.MULTILINE | re.DOTALL)
+"""Comments and headings."""
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:
@@ -152,7 +156,7 @@ class _AxisReader:
                 block, script, found = turns(body)
             else:
                 block, found = compose(body)
-            faults += [*found, *linted_headings(body)]
+            faults += [*found, *linted_headings(body), *_without_text(body, code, line)]
             faults += [*leaked_frontmatter(body, names), *stray_components(body)]
         self._findings.add(path, *faults)
         if all(fault.usable for fault in faults) and not {"severity", "difficulty"}.intersection(names):
@@ -188,6 +192,14 @@ def _weight(document: Document, axis: Axis) -> tuple[int, list[Fault]]:
     counted = max(severity, 0)
     message = f"severity {severity} of a condition is read as difficulty {counted}"
     return counted, [Fault(line, message, f"write 'difficulty: {counted}'", usable=True)]
+
+
+def _without_text(body: Body, code: str, line: int) -> Iterator[Fault]:
+    """Yield that a component says nothing, which is legal: some are the case without an addition."""
+    written = body.trimmed()
+    if len(written) < _FEW and not _NO_TEXT.sub("", written).strip():
+        hint = "write its text below its frontmatter; a case without an addition is fine as it is"
+        yield Fault(line, f"{code} has no text", hint, usable=True)
 
 
 def _lead_faults(lead: Body, axis: Axis) -> Iterator[Fault]:
