@@ -1,4 +1,4 @@
-"""What git leaves of a merge that was not finished, and components without text: named by file and line."""
+"""Marks of a merge that was not finished, and components without text, are named by file and line."""
 
 from __future__ import annotations
 
