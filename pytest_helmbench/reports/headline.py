@@ -22,9 +22,9 @@ from pytest_helmbench.reports.comparison_lines import (
 from pytest_helmbench.reports.tables import count_text, reasons_text, share
 from pytest_helmbench.results.comparing import INCONCLUSIVE_PASSES
 from pytest_helmbench.results.gates import GateReport, RunGates
-from pytest_helmbench.scoring.changes import Conclusion
+from pytest_helmbench.scoring.changes import LEAST_CHANGED, Conclusion
 from pytest_helmbench.scoring.run_score import RunScore, Score
-from pytest_helmbench.scoring.thresholds import GateVerdict, gate_figures, wanted
+from pytest_helmbench.scoring.thresholds import GateVerdict, breach_text, gate_figures, wanted
 
 if TYPE_CHECKING:
     from pytest_helmbench.results.comparing import PlannedCase, RunComparison
@@ -65,6 +65,7 @@ class Headline:
         hint: What to do next; empty for nothing.
         runs: Headlines of the runs of a session; empty for a run.
         gates: Gates of a run; None for a session.
+        is_open: Its gate does not hold, because it could not have failed.
     """
 
     holds: bool | None
@@ -74,6 +75,7 @@ class Headline:
     hint: str = ""
     runs: tuple[Headline, ...] = ()
     gates: RunGates | None = None
+    is_open: bool = False
 
     @property
     def by_run(self) -> tuple[Headline, ...]:
@@ -87,6 +89,7 @@ class Headline:
     def text(self) -> str:
         """The headline in a line: `✗ FAILS   atlas-mini: 15 of 3240 cases not judged (99.5 %, wanted 100 %)`."""
         mark = {None: "", True: "✓ HOLDS   ", False: "✗ FAILS   "}[self.holds]
+        mark = "? INCONCLUSIVE   " if self.is_open else mark
         return mark + ": ".join(filter(None, (self.subject, self.said, self.cause)))
 
     @property
@@ -115,6 +118,7 @@ def headline(report: GateReport, state: SessionState | None = None, *, asked: bo
     state = state or SessionState()
     runs = tuple(run_headline(run, asked=asked) for run in report.runs)
     failing = [run for run in runs if run.holds is False]
+    failing = [run for run in failing if not run.is_open] or failing
     stops = "; ".join(state.reasons)
     holds = False if failing or stops or (asked and not runs) else asked or None
     subject, said, cause = runs[0].subject if len(runs) == 1 else "", "nothing was judged", ""
@@ -136,7 +140,8 @@ def headline(report: GateReport, state: SessionState | None = None, *, asked: bo
         all_of = "all " if holds else ""
         subject = f"{all_of}{len(runs)} runs" if holds or len(runs) > _RUNS_SHOWN else ""
         said, cause = _scores(report.runs), state.cause
-    return Headline(holds, subject, said, cause, state.hint, runs)
+    is_open = bool(failing) and failing[0].is_open and not stops
+    return Headline(holds, subject, said, cause, state.hint, runs, is_open=is_open)
 
 
 def run_headline(run: RunGates, *, asked: bool = True) -> Headline:
@@ -144,7 +149,8 @@ def run_headline(run: RunGates, *, asked: bool = True) -> Headline:
     if not asked:
         return Headline(None, run.name, score_text(run), gates=run)
     if not run.holds:
-        return Headline(False, run.name, "; ".join(dict.fromkeys(_missed(run))), gates=run)
+        missed = "; ".join(dict.fromkeys(_missed(run)))
+        return Headline(False, run.name, missed or _unable(run), gates=run, is_open=not missed)
     parts = [score_text(run)]
     for one in run.verdicts:
         least = gate_figures(one.score, one.threshold.least)[1]
@@ -210,6 +216,7 @@ def _missed(run: RunGates) -> Iterator[str]:
         yield f"{_not_judged(run, run.score)} ({covers}, wanted {wanted(run.min_coverage)})"
     else:
         yield from (verdict.reason for verdict in run.verdicts if not verdict.holds)
+        yield from (breach_text(run.score),) if run.score.breached else ()
     found = run.comparison
     if run.worse and found is None:
         yield "it was not compared with its baseline"
@@ -224,6 +231,16 @@ def _missed(run: RunGates) -> Iterator[str]:
             size, p = change_size(scope), p_text(scope.change.p)
             yield f"{scope.code} {size} against {baseline_name(found)}, {p}: {_conclusion(found, scope)}".lstrip()
     yield from missing_parts(found)
+
+
+def _unable(run: RunGates) -> str:
+    """Return why a gate that misses nothing could not have failed."""
+    number = 0 if run.comparison is None else run.comparison.changeable
+    noun = "perturbation" if run.score is None else run.score.total.cluster
+    return (
+        f"only {count_text(number, noun)} could change, and a regression shows in {LEAST_CHANGED} or more:"
+        " add --helmbench-min-score, or more cases"
+    )
 
 
 def gate_block(found: Headline) -> list[str]:

@@ -39,7 +39,7 @@ LEAST_COMMON = Fraction(9, 10)
 LEAST_SHARED = Fraction(1, 2)
 """With less of the baseline's points in both runs, of the cases that are still selected, nothing is compared."""
 
-NEW_BASELINE = "make a new baseline (`helmbench export last --format baseline -o FILE.json`)"
+NEW_BASELINE = "; make a new baseline (`helmbench export last --format baseline -o FILE.json`)"
 
 INCONCLUSIVE_PASSES = "the gate lets that pass"
 """Words for a gate that holds although next to nothing was compared."""
@@ -198,6 +198,7 @@ class RunComparison:
         scopes: How they changed; parts without a compared case are left out.
         behaviours: How each one changed.
         cases_compared: Cases in both runs.
+        changeable: Perturbations, clusters or rows of these cases in which a wrong answer costs points.
         cases_left_out: Planned by the candidate, and not compared.
         cases_changed: Of them, those whose content is another one now.
         rows_by_other_rules: Case × criterion judged by other rules; left out.
@@ -223,6 +224,7 @@ class RunComparison:
     scopes: tuple[ScopeChange, ...] = ()
     behaviours: tuple[BehaviourChange, ...] = ()
     cases_compared: int = 0
+    changeable: int = 0
     cases_left_out: int = 0
     cases_changed: int = 0
     rows_by_other_rules: int = 0
@@ -260,6 +262,12 @@ class RunComparison:
     def has_too_little_in_common(self) -> bool:
         """Whether too few of the planned points are in both runs."""
         return self.common is not None and self.common < LEAST_COMMON
+
+    @property
+    def can_regress(self) -> bool:
+        """Whether enough could change for a regression of the run, or of a part by its replies, to show."""
+        by_replies = [scope.change.units for scope in self.scopes if scope.unit == "reply"]
+        return max(self.changeable, *by_replies, 0) >= LEAST_CHANGED
 
     @property
     def verdict(self) -> Conclusion:
@@ -323,24 +331,22 @@ def compare_runs(
     counts = replace(
         empty,
         cases_compared=len(paired.cases),
+        changeable=_changeable(paired, weights),
         cases_left_out=paired.left_out,
         cases_changed=paired.changed,
         rows_by_other_rules=paired.other_rules,
         common=common,
         recorded=paired.recorded,
         replies=sum(len(case.candidate) for case in paired.cases),
-        reason=f"nothing in common with {baseline.ref.name}{other_sample}; {NEW_BASELINE}",
+        reason=f"nothing in common with {baseline.ref.name}{other_sample or NEW_BASELINE}",
         other_sample=other_sample,
         newly_failing=_worst_first(paired.newly_failing, planned, weights),
         newly_passing=_worst_first(paired.newly_passing, planned, weights),
     )
     if not any(weights[case.behaviour] for case in paired.cases):
         return counts
-    kept = [case for case in planned if case.code in baseline.cases]
-    shared = common_share(kept, paired, behaviour_weights(facts, kept))
-    if shared is not None and shared < LEAST_SHARED:
-        only = f"only {float(100 * shared):.0f} % of the points of {baseline.ref.name} are in both runs"
-        return replace(counts, reason=f"{only}; {NEW_BASELINE}")
+    if reason := _little_shared(facts, planned, paired, baseline):
+        return replace(counts, reason=reason)
     scopes, behaviours = compare_scopes(paired.cases, weights, limits, unit_of(facts))
     if facts.rows is not None:
         behaviours = ()
@@ -365,6 +371,24 @@ def _scoped(
         ),
         cases_not_selected=sum(code not in selected for code in baseline.cases) if defined else 0,
     )
+
+
+def _changeable(paired: PairedCases, weights: Mapping[str, Fraction]) -> int:
+    """Return in how many compared units a wrong answer costs points."""
+    cases = (one for one in paired.cases if one.difficulty < 10 and weights[one.behaviour])
+    return len({(one.behaviour, one.unit) for one in cases})
+
+
+def _little_shared(
+    facts: RunFacts, planned: Sequence[PlannedCase], paired: PairedCases, baseline: ComparedRun
+) -> str:
+    """Return that too few points of the baseline's cases that are still selected are in both runs, else nothing."""
+    kept = [case for case in planned if case.code in baseline.cases]
+    shared = common_share(kept, paired, behaviour_weights(facts, kept))
+    if shared is None or shared >= LEAST_SHARED:
+        return ""
+    only = f"only {float(100 * shared):.0f} % of the points of {baseline.ref.name} are in both runs"
+    return only + NEW_BASELINE
 
 
 def _uncounted(facts: RunFacts, baseline: ComparedRun) -> tuple[str, ...]:

@@ -120,8 +120,17 @@ class RunGates:
             self.score is not None
             and self.covered
             and not self.worse
+            and not self.score.breached
+            and not self.cannot_fail
             and all(verdict.holds for verdict in self.verdicts)
         )
+
+    @property
+    def cannot_fail(self) -> bool:
+        """Whether the baseline is the only gate, and too little could change for a regression to show."""
+        if self.verdicts or self.comparison is None or (self.score is not None and self.score.floors):
+            return False
+        return not self.worse and not self.comparison.can_regress
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,12 +140,17 @@ def _objection(score: RunScore, threshold: Threshold, min_coverage: Fraction) ->
             covers, _ = gate_figures(covered.coverage, min_coverage)
             return f"coverage of {owner} {covers}, wanted {wanted(min_coverage)}"
     if score.breached:
-        floors = (f"{floor.pillar} {floor_text(floor)}" for floor in score.breached)
-        return f"safety floor breached: {', '.join(floors)}"
+        return breach_text(score)
     if found.score < threshold.least:
         value, least = gate_figures(found.score, threshold.least)
         return f"{threshold.code} score {value}, below the threshold of {least}".lstrip()
     return ""
+
+
+def breach_text(score: RunScore) -> str:
+    """Return `safety floor breached: P1 73.4 %, floor 80 %`."""
+    floors = (f"{floor.pillar} {floor_text(floor)}" for floor in score.breached)
+    return f"safety floor breached: {', '.join(floors)}"
 
 
 def floor_text(floor: Floor) -> str:

@@ -28,7 +28,7 @@ _ROOM_LINES = {
     "benchmarks/scenario_trees": 5_338,
     "benchmarks": 1_961,
     "gateway": 7_775,
-    "run, results": 7_260,
+    "run, results": 7_290,
     "store": 5_084,
     "reports, view, imports": 6_978,
     "pytest_side": 4_783,

@@ -313,7 +313,7 @@ def test_what_has_changed_is_left_out_and_too_little_in_common_concludes_nothing
 def test_cases_that_the_benchmark_has_lost_fail_the_gate_and_those_left_out_do_not(
     pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trees = {"P1-B1-S1": category(*["RISK"] * 3), "P1-B1-S2": category(*["RISK"] * 12)}
+    trees = {"P1-B1-S1": category(*["RISK"] * 6), "P1-B1-S2": category(*["RISK"] * 12)}
     folder = write_tree(pytester.path / "benchmark", trees)
     _wrong_on(provider, ())
     run_tree(pytester, url=provider.url)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
+from commands import captured
 from inner_pytest import run_pytest
 from provider import Provider, Request
 from trees import Part, Tree, category, judged, run_tree, write_tree
@@ -202,3 +203,78 @@ def test_a_value_that_cannot_be_used_ends_4_before_anything_is_asked(
     result = run_pytest(pytester, "benchmark", "--helmbench-model=baseline/first", f"--helmbench-{option}")
     assert result.ret == _USAGE
     assert said in result.stderr.str()
+
+
+@pytest.mark.parametrize(
+    ("right", "options", "last"),
+    [
+        (4, (), "? INCONCLUSIVE   test/good: only 4 perturbations could change, and a regression shows in 5"),
+        (1, ("-n2",), "? INCONCLUSIVE   test/good: only 1 perturbation could change"),
+        (5, (), "✓ HOLDS   test/good: 100.0 % ("),
+        (4, ("--helmbench-min-score=0.5",), "✓ HOLDS   test/good: 100.0 % ("),
+    ],
+)
+def test_a_baseline_alone_is_no_gate_where_too_little_could_change(
+    pytester: pytest.Pytester, provider: Provider, right: int, options: Sequence[str], last: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * right)})
+    run_tree(pytester, url=provider.url)
+    files = ("--junitxml=junit.xml", "--helmbench-markdown=out.md")
+
+    result = run_tree(pytester, "--helmbench-baseline=last", *options, *files, url=provider.url)
+
+    assert result.outlines[-1].startswith(last)
+    is_open = last.startswith("?")
+    assert result.ret == (_FAILED if is_open else _OK)
+    assert ("? INCONCLUSIVE" in (pytester.path / "out.md").read_text()) is is_open
+    assert ('failures="1"' in (pytester.path / "junit.xml").read_text()) is is_open
+
+
+def test_what_fails_comes_before_what_could_not_fail(pytester: pytest.Pytester, provider: Provider) -> None:
+    for name, number in (("few", 2), ("many", 6)):
+        write_tree(pytester.path / "benchmarks" / name, {"P1-B1-S1": category(*["RISK"] * number)})
+    run_tree(pytester, "benchmarks", url=provider.url)
+    provider.reply = lambda _ask: '{"response": "So.", "category": "CALM"}'
+
+    worse = run_tree(pytester, "benchmarks/many", "--helmbench-baseline=1", url=provider.url)
+    both = run_tree(pytester, "benchmarks", "--helmbench-baseline=1", url=provider.url)
+
+    assert worse.ret == both.ret == _FAILED
+    assert both.outlines[-1].startswith("✗ FAILS   test/good on many: −100.0 points")
+    assert "? INCONCLUSIVE   test/good on few: only 2 perturbations could change" in both.stdout.str()
+
+
+@pytest.mark.parametrize(
+    "gate", ["--helmbench-baseline=1", "--helmbench-min-score=P2=0.5", "--helmbench-min-coverage=0.5"]
+)
+def test_a_breached_floor_of_the_benchmark_fails_every_gate(
+    pytester: pytest.Pytester, provider: Provider, gate: str
+) -> None:
+    trees = {"P1-B1-S1": category(*["CALM"] * 6), "P2-B1-S1": category(*["RISK"] * 6)}
+    folder = write_tree(pytester.path / "benchmark", trees)
+    (folder / "scoring.yaml").write_text("floors: {P1: 0.25}\n")
+    run_tree(pytester, url=provider.url)
+
+    result = run_tree(pytester, gate, url=provider.url)
+
+    assert result.ret == _FAILED
+    assert result.outlines[-1] == "✗ FAILS   test/good: safety floor breached: P1 0.0 %, floor 25 %"
+
+
+@pytest.mark.parametrize("gate", ["--helmbench-baseline=last", "--helmbench-min-score=0.5"])
+def test_a_floor_of_a_pillar_that_does_not_exist_is_refused_with_a_gate_and_reported_by_check(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str], gate: str
+) -> None:
+    folder = write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 6)})
+    (folder / "scoring.yaml").write_text("cap: 0.5\nfloors:\n  P1: 0.5\n  P4: 0.8\n")
+
+    refused = run_tree(pytester, gate, url=provider.url)
+
+    assert refused.ret == _USAGE
+    refused.stderr.fnmatch_lines(["*has a floor of P4, which is not a pillar of this benchmark*"])
+    assert not provider.requests
+    assert run_tree(pytester, url=provider.url).ret == _OK
+    assert (
+        "scoring.yaml:4: warning: floors has P4, which is not a pillar"
+        in captured(capsys, "check", str(folder))[1]
+    )

@@ -135,6 +135,30 @@ def _dry_cells(row: DryRow) -> tuple[str, ...]:
     return (row.name, str(row.prompts), str(row.judge_calls), f"~{row.tokens}", *price)
 
 
+def refuse_unknown_floors(coordinator: Coordinator, plan: Plan) -> None:
+    """Check that every floor of a benchmark with a gate is of one of its pillars.
+
+    Raises:
+        pytest.UsageError: One is not, so it can never fail.
+    """
+    gates = coordinator.gates
+    for root in (
+        dict.fromkeys(run.benchmark for run in plan.runs)
+        if gates.asked or gates.min_coverage is not None
+        else ()
+    ):
+        loaded = coordinator.library.load(Path(root))
+        floors = {} if loaded.scoring is None else loaded.scoring.floors
+        known = {pillar.code for pillar in loaded.outline.catalogue(()).pillars} if floors else set()
+        for code in floors:
+            if code not in known:
+                raise pytest.UsageError(
+                    f"scoring.yaml of {loaded.outline.name} has a floor of {code}, which is not a pillar of this"
+                    " benchmark, so that floor can never fail; nothing was called\n"
+                    f"  hint: known: {', '.join(sorted(known, key=natural_key))}"
+                )
+
+
 def refuse_unknown_gates(coordinator: Coordinator, plan: Plan) -> None:
     """Check that every part with a gate is among the selected cases.
 
@@ -327,6 +351,7 @@ class Announcer:
                 "  hint: leave --helmbench-min-score and --helmbench-baseline out, or run the whole selection"
             )
         refuse_unknown_gates(self._coordinator, plan)
+        refuse_unknown_floors(self._coordinator, plan)
 
 
 def run_price(run: PlannedRun, coordinator: Coordinator) -> PriceSpan | None:

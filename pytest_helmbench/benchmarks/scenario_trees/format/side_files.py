@@ -73,6 +73,12 @@ def load_scoring(reader: Reader, path: Path, behaviours: Iterable[str]) -> Scori
             message = f"weights has {code}, which is not a behaviour of this benchmark"
             line = document.line("weights", code)
             reader.findings.add(path, Fault(line, message, suggestion(code, known), usable=True))
+    pillars = list(dict.fromkeys(code.partition("-")[0] for code in known))
+    for code in scoring.floors:
+        if code not in pillars:
+            message = f"floors has {code}, which is not a pillar of this benchmark: it can never fail"
+            line = document.line("floors", code)
+            reader.findings.add(path, Fault(line, message, suggestion(code, pillars), usable=True))
     return scoring
 
 
