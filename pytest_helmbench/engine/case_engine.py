@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
@@ -76,6 +77,10 @@ class CaseRunner:
             outcome = Outcome(Verdict.ERROR, "not_judged", str(error))
         except MemoryError:
             outcome = Outcome(Verdict.ERROR, "not_judged", "there was not enough memory for this case")
+        except asyncio.CancelledError:
+            if not progress.given_up:
+                raise
+            outcome = Outcome(Verdict.ERROR, "timed_out", progress.given_up)
         progress.check_whole()
         outcome = replace(outcome, started_at=started_at, completed_at=utc_now())
         # A case that was not even asked leaves the verdict that it has.

@@ -45,6 +45,8 @@ class Progress(CallWatch, Generic[JobT]):
         self._queue = queue
         self.job = job
         self.sending = 0
+        self.has_sent = False
+        self.given_up = ""
         self.started = time.monotonic()
         self._refused = False
 
@@ -84,6 +86,7 @@ class _OnTheWire:
 
     def __enter__(self) -> None:
         self._progress.sending += 1
+        self._progress.has_sent = True
 
     def __exit__(self, *_error: object) -> None:
         self._progress.sending -= 1
@@ -167,6 +170,16 @@ class JobQueue(Generic[JobT]):
         if isinstance(result, BaseException):
             raise result
         return result
+
+    def give_up(self, job: JobT, why: str) -> Outcome | None:
+        """End a job that its waiter waits for no longer, and return its outcome; None where nothing of it was sent.
+
+        Args:
+            job: In `obtain` until now.
+            why: A sentence, for the outcome.
+        """
+        self._loop.run(self._end_one(job, why))
+        return self.obtain(job) if job in self._done else None
 
     def launch(self, job: JobT) -> None:
         """Start a job now, whatever the window says; `obtain` takes its outcome."""
@@ -309,6 +322,14 @@ class JobQueue(Generic[JobT]):
     def _take_places(self, job: JobT, change: int) -> None:
         self._active[self._queue_of(job.model_id)] += change
         self._active_of[job.model_id] += change
+
+    async def _end_one(self, job: JobT, why: str) -> None:
+        task, progress = self._running.get(job, (None, None))
+        if task is None or progress is None or not progress.has_sent:
+            return
+        progress.given_up = why
+        task.cancel()
+        await asyncio.wait((task,), timeout=_LAST_S)
 
     def _begin_end(self, grace_s: float) -> None:
         if self._ending is None:

@@ -52,6 +52,8 @@ _JUDGED_AGAIN = (
     " (asking until it passes would bias the score; use --helmbench-repeat)"
 )
 
+_LONGER = "raise --timeout, or let calls end before it: --helmbench-timeout, --helmbench-case-timeout"
+
 
 class SessionPlugin:
     """The hooks of a session that runs cases.
@@ -222,6 +224,12 @@ class SessionPlugin:
             return item.outcome
         try:
             return self._role.obtain(item.job)
+        except pytest.fail.Exception as stop:  # of pytest-timeout, while the item waits
+            queue = self._role.queue
+            outcome = queue.give_up(item.job, f"{stop}\n  hint: {_LONGER}") if queue is not None else None
+            if outcome is None:
+                raise
+            return outcome
         except CancelledRunError as error:
             reason, code = str(error) or "cancelled", 0
         except LoopEndedError as error:

@@ -8,10 +8,10 @@ import sys
 import time
 
 import pytest
-from inner_pytest import QUICK
+from inner_pytest import QUICK, run_pytest_forked
 from provider import Provider
 from sessions import Session, until
-from trees import category, judged, rows, run_tree, write_tree
+from trees import Part, Tree, category, judged, rows, run_tree, write_tree
 from waiting import PATIENCE_S
 
 from pytest_helmbench.pytest_side.workers.role import INTERRUPT_GRACE_S
@@ -280,3 +280,35 @@ def test_workers_whose_thread_of_tests_hangs_end_with_their_controller(
     until(lambda: len(list(pytester.path.glob("hangs-*"))) == 2, "both workers hang")
     session.kill()
     until(lambda: not session.living_workers(), "the workers end")
+
+
+_SLOW = """
+import pathlib, time
+
+def answer(messages):
+    words = messages[-1]["content"].split()
+    if "slow" in words and not pathlib.Path("quick").exists():
+        time.sleep(60)
+    return "call a teacher"
+"""
+
+
+@_workers
+def test_a_case_that_pytest_timeout_ends_is_an_error_on_record(
+    pytester: pytest.Pytester, workers: str
+) -> None:
+    (pytester.path / "slow_app.py").write_text(_SLOW)
+    parts = {f"PT{number}": Part(word) for number, word in enumerate(("soon", "slow", "soon"), 1)}
+    rule = ("evaluation:", "  type: contains", "  expected: teacher")
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": Tree(rule, None, parts, {})})
+    ask = ("benchmark", workers, "--helmbench-model=python:slow_app:answer", "--timeout=2")
+    result = run_pytest_forked(pytester, *ask)
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["Timeout (>2.0s) from pytest-timeout.", "*hint: raise --timeout*"])
+    found = "SELECT perturbation, outcome, reason FROM v_results WHERE outcome <> 'passed'"
+    assert rows(pytester.path / "helmbench.db", found) == [("PT2", "error", "timed_out")]
+    result.stdout.fnmatch_lines(["not judged*timed_out 1*--helmbench-resume asks the 1 again"])
+    assert "not asked" not in result.stdout.str()
+
+    (pytester.path / "quick").touch()
+    run_pytest_forked(pytester, *ask, "--helmbench-resume").assert_outcomes(passed=3)

@@ -365,6 +365,11 @@ def _key_of(variables: Iterable[str | None], environ: Mapping[str, str]) -> _Key
                 f"{variable}: the key holds a character that no HTTP header can carry\n"
                 "  hint: copy it again; it is one line of letters, digits and signs"
             )
+        if not {value[0], value[-1]}.isdisjoint("\"'`"):
+            raise HelmbenchError(
+                f"{variable}: the key begins or ends with a quotation mark, as .env files have it\n"
+                "  hint: leave the quotation marks out; a shell and a .env loader do not pass them on"
+            )
         return _Key(variable, value)
     named = [variable for variable in tried if variable]
     return _Key(empty=_shown(named[0]) if len(named) == 1 == len(tried) else "")
