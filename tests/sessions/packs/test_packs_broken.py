@@ -44,7 +44,7 @@ def test_broken_rows_error_with_all_that_is_wrong_and_stop_no_other(
         "benchmark/tasks.jsonl:3: row: this is not valid JSON: expecting ',' delimiter (column 13)\n"
         "  hint: every line is one JSON object of its own",
         "benchmark/tasks.jsonl:4: input: unknown key 'qestion'\n"
-        "  hint: did you mean 'question'? known keys: question, answer_format, context\n"
+        "  hint: did you mean 'question'? known keys: question, answer_format, context, messages\n"
         "benchmark/tasks.jsonl:4: eval.accepted_answers: the list is empty\n"
         "benchmark/tasks.jsonl:4: eval.tolerance: the number is out of range\n"
         "  hint: write a number that is 0 or more",

@@ -317,6 +317,19 @@ def test_a_column_that_does_not_tell_is_refused_with_the_option_that_does(
         assert found == [["ABCD"[at - first]] for at in labels if at - first in range(4)]
 
 
+def test_a_first_label_is_0_or_1_or_says_that_numbers_are_texts(tmp_path: Path) -> None:
+    cells = {**_FOUR, "options": "1|2|3|4", "label": "2"}
+    with pytest.raises(TableError, match="first_label is '2'"):
+        _loaded(tmp_path, cells, first_label="2")
+    pack = _loaded(tmp_path, cells, first_label="")
+    assert pack.task(pack.rows[0]).evaluation() == _choice("B")
+
+
+def test_what_a_user_says_of_answers_goes_before_what_a_manifest_says() -> None:
+    manifest, user = TableOptions({"answers": "gold", "id": "key"}), TableOptions({"answer": "target"})
+    assert user.before(manifest).columns == {"id": "key", "answer": "target"}
+
+
 def test_one_label_out_of_reach_is_an_error_of_its_row(tmp_path: Path) -> None:
     pack = _loaded(tmp_path, *({**_FOUR, "label": label} for label in (0, 3, 9, -1, "1000")))
 
