@@ -62,7 +62,10 @@ def test_the_first_judge_is_of_record_and_disagreement_is_kept_and_shown(
         "judges test/a and test/b agree on 75.0 % of 4 verdicts (30.1 to 95.4 %), kappa 0.50 (-0.23 to 1.00);"
         " 1 disagreement: 1 passed by test/a alone, 0 by test/b alone; the verdict of test/a stands"
     )
-    result.stdout.fnmatch_lines(["helmbench: judged by test/a and test/b", f"test/good: {sentence}"])
+    at = provider.url.split("/")[2] + " with no key"
+    result.stdout.fnmatch_lines(
+        [f"helmbench: judged by test/a at {at} and test/b at {at}", f"test/good: {sentence}"]
+    )
     said = rows(database, _SAID.format(1))
     assert said[:4] == [
         ("P1-B1-S1-C1-PT1", "test/a", 1, 0, 1),
@@ -165,6 +168,9 @@ def test_each_judge_of_models_yml_has_its_own_server_and_key(
         )
         result = run_tree(pytester, "--helmbench-models-file=models.yml")
         result.assert_outcomes(passed=1)
+        first, second = (url.split("/")[2] for url in (provider.url, other.url))
+        said = f"test/a at {first} with the key in FIRST_KEY and test/b at {second} with the key in OTHER_KEY"
+        result.stdout.fnmatch_lines([f"helmbench: judged by {said}"])
         (only,) = other.requests
         assert (only.model, only.headers["authorization"]) == ("test/b", "Bearer other-secret")
     assert {request.headers["authorization"] for request in provider.requests} == {"Bearer first-secret"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,6 +14,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import RowOutline
 from pytest_helmbench.core.scrub import quoted
 from pytest_helmbench.core.shard import Shard
+from pytest_helmbench.engine.work import Route
 from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.local_answers import check_function
 from pytest_helmbench.gateway.providers.endpoints import Unusable
@@ -319,9 +321,11 @@ class Announcer:
         lines = [line + "".join(f"; prompts go to {place}" for place in dict.fromkeys(places))]
         lines += gate_warnings(self._coordinator, plan)
         panels = dict.fromkeys(
-            run.judges for run in plan.runs if run.usable and run.judge_calls and run.judges
+            " and ".join(_asked_at(judge, is_replay=is_replay) for judge in target.judges)
+            for target in targets
+            if target.judges
         )
-        lines += [f"helmbench: judged by {', '.join(map(' and '.join, panels))}"] if panels else []
+        lines += [f"helmbench: judged by {', '.join(panels)}"] if panels else []
         lines += [f"helmbench: {run.model} is skipped: {run.why_not}" for run in plan.runs if not run.usable]
         return lines
 
@@ -373,3 +377,11 @@ def plan_price(plan: Plan, coordinator: Coordinator) -> PriceSpan | None:
                 return None
             total += span
     return total
+
+
+def _asked_at(judge: Route, *, is_replay: bool) -> str:
+    """Return a judge and where it is asked: the host, and the variable of the key that another server gets."""
+    endpoint = judge.endpoint
+    if is_replay or isinstance(endpoint, Unusable) or not endpoint.base_url:
+        return judge.entry.id
+    return f"{judge.entry.id} at {endpoint.elsewhere or urlsplit(endpoint.base_url).netloc}"

@@ -97,7 +97,7 @@ def test_a_rubric_in_words_is_judged_by_the_marking_model(
     result.stdout.fnmatch_lines(
         [
             "helmbench: test/good: 6 cases, 11 calls *",
-            "helmbench: judged by test/judge",
+            "helmbench: judged by test/judge at 127.0.0.1:* with no key",
         ]
     )
     for line in (

@@ -49,7 +49,7 @@ def test_a_verdict_is_a_call_of_its_test_and_shows_its_justification(
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
         [
-            "helmbench: judged by test/judge",
+            "helmbench: judged by test/judge at 127.0.0.1:* with no key",
             "E*assert FAIL: Because please.*",
             "E*where FAIL* = helmbench_judge(*",
         ]
