@@ -201,6 +201,23 @@ def test_pytest_runs_the_tests_where_it_is_importable(judge: Judge) -> None:
     assert judge.tests(contents, "echo 42 > answer.txt", entry="tests/test_answer.py") == _PASSED
 
 
+@pytest.mark.parametrize(
+    ("entry", "folder"), [(".", "."), ("test_here.py", "."), ("sub/test_here.py", "sub")]
+)
+def test_tests_of_pytest_find_what_lies_beside_them(judge: Judge, entry: str, folder: str) -> None:
+    code = (
+        "import os\n\n\ndef test_here():\n    wanted = os.path.join(os.environ['TEST_DIR'], 'wanted.txt')\n"
+    )
+    code += "    assert open(wanted).read() == open('answer.txt').read()\n"
+    contents = {
+        f"{folder}/{name}".removeprefix("./"): text
+        for name, text in (("test_here.py", code), ("wanted.txt", "42\n"))
+    }
+
+    assert judge.tests(contents, "echo 42 > answer.txt", entry=entry) == _PASSED
+    assert judge.tests(contents, "echo 41 > answer.txt", entry=entry).verdict is _FAILED
+
+
 _SKIPPED = "import pytest\n\n\n@pytest.mark.skip\ndef test_x():\n    pass\n"
 
 

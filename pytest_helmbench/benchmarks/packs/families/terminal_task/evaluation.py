@@ -227,11 +227,12 @@ class RowChecker:
         return FindingError(Verdict.ERROR, "cannot_start", f"{self.name}: {why}")
 
     def _test_folder(self, place: str) -> tuple[tuple[str, str], ...]:
-        """Return what tells a script where its tests are."""
+        """Return what tells a checker that is a file or folder where its tests are: a script has them beside it."""
         entry = self.evaluator.entry
-        if entry is None or not isinstance(self.checker, FileCheck) or self.checker.source != "script":
+        if entry is None or not isinstance(self.checker, FileCheck):
             return ()
-        return (("TEST_DIR", posixpath.join(place, posixpath.dirname(entry), "tests")),)
+        beside = "tests" if self.checker.source == "script" else "."
+        return (("TEST_DIR", posixpath.normpath(posixpath.join(place, posixpath.dirname(entry), beside))),)
 
 
 def _own_pytest(place: str) -> tuple[Mount, ...]:
