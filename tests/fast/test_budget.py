@@ -40,7 +40,7 @@ _ROOM_LINES = {
     "cli": 2_853,
     "files, judging, options, plugin": 4_330,
 }
-_TEST_LINES = 55_847
+_TEST_LINES = 57_000
 _MOST = {"modules": 400, "settings": 75, "commands": 20, "dependencies": 15}
 
 

@@ -7,6 +7,7 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
@@ -122,7 +123,9 @@ def _advice(pack: Pack) -> Iterator[Problem]:
         yield Problem(refs[0].path, refs[0].line, f"{refs[0].id}{more}: {advice}")
 
 
-async def _self_checked(root: Path, session: SessionValues) -> tuple[Sequence[Problem], Mapping[str, int]]:
+async def _self_checked(
+    root: Path, session: SessionValues
+) -> tuple[Sequence[Sequence[Problem]], Mapping[str, int]]:
     loader = PackLoader(session.settings, session.note)
     try:
         return await loader.self_check_all(root)
@@ -155,8 +158,8 @@ class PackAuthoring:
             for why, rows in skipped.items()
         ]
         return Checked(
-            f"{pack.id}: {counted(len(pack.rows), 'healthy row')}",
-            (*pack.all_problems(), *findings),
+            f"{pack.id}: {counted(len(pack.rows) - len(findings), 'healthy row')}",
+            (*pack.all_problems(), *chain.from_iterable(findings)),
             (*pack.warnings, *_advice(pack), *notes),
         )
 

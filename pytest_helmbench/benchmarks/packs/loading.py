@@ -339,12 +339,12 @@ class PackLoader:
         tools = RowTools(replace(self._packs, show_hidden=shows), pack.files, self._sandboxes)
         return LoadedPack(pack, targets, PackWork(tools, self._agents))
 
-    async def self_check_all(self, root: Path) -> tuple[Sequence[Problem], Mapping[str, int]]:
-        """Check every healthy row of a pack; return what is wrong, and how many were skipped by reason."""
+    async def self_check_all(self, root: Path) -> tuple[Sequence[Sequence[Problem]], Mapping[str, int]]:
+        """Check every healthy row of a pack; return what is wrong with each that fails, and skipped ones by reason."""
         loaded = self.load(root, ())
         found = await asyncio.gather(*(self_check(loaded, row) for row in loaded.outline.rows.values()))
         skipped = Counter(one for one in found if isinstance(one, str))
-        return [problem for one in found if not isinstance(one, str) for problem in one], skipped
+        return [one for one in found if one and not isinstance(one, str)], skipped
 
     async def close(self) -> None:
         """Remove what was made for the rows."""

@@ -153,6 +153,8 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
     assert checked.ret == 1, checked.stderr.str()
     for line, sentence in expected:
         assert f"benchmark/tasks.jsonl:{line}: error: {sentence}" in checked.stdout.str()
+    healthy = 15 - len({line for line, _ in expected})
+    checked.stdout.fnmatch_lines([f"demo: {healthy} healthy rows; 14 errors, *"])
     assert "CANARY" not in checked.stdout.str()
     assert not (pytester.path / "helmbench.db").exists()
 
