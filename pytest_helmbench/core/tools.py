@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import field, replace
 
@@ -36,7 +37,7 @@ _OWN_MESSAGE_FIELDS = frozenset(("role", "tool_calls", "function_call"))
 _TEXT_CALL = (
     r"""["'](?:name|function|tool|tool_name|action)["']\s*:\s*["'](?:functions\.)?{0}["']"""
     r"|(?:<tool_call|<function|<invoke|<\|?tool|<｜tool|\[TOOL_CALLS?\]|<\|python_tag\|>|functools\[|to=functions)"
-    r"[\s\S]{{0,200}}?\b{0}\b"
+    r"[^<]{{0,200}}?\b{0}\b"
     r"|```[^`]*\b{0}\("
     r"|^\s*(?:\w+\s*=\s*)?{0}\(.*\)\s*;?\s*$"
 )
@@ -95,12 +96,13 @@ def tool_calls(message: JsonObject, turn: int, taken: Collection[str] = ()) -> t
     stated = message.get("tool_calls") or message.get("function_call") or ()
     entries = stated if isinstance(stated, list | tuple) else (stated,)
     found: dict[str, ToolCall] = {}
+    copies: Counter[str] = Counter()
     for number, entry in enumerate(entries, 1):
         call = _tool_call(entry, f"call_{turn}_{number}")
-        identity, copies = call.id, 1
+        identity = call.id
         while identity in found or identity in taken:
-            copies += 1
-            identity = f"{call.id}_{copies}"
+            copies[call.id] += 1
+            identity = f"{call.id}_{copies[call.id] + 1}"
         found[identity] = replace(call, id=identity)
     return tuple(found.values())
 

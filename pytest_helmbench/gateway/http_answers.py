@@ -16,6 +16,8 @@ OnEvent = Callable[[bytes], None]
 """Takes each event of a stream as it arrives."""
 _NAMES = frozenset(("role", "id", "type", "name", "format", "index"))
 """Fields of a reply that do not come in parts; servers repeat them."""
+_MOST_PARTS = 20
+"""Parts of a call that are looked through for its end, each time that its name comes again."""
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "provider", "error")
 _USAGE = ("usage", "x_groq", "usageMetadata")
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
@@ -251,7 +253,7 @@ def _begins(part: JsonObject, before: Sequence[JsonObject]) -> bool:
         return True
     if part.get("id") and first.get("id"):
         return part["id"] != first["id"]
-    if not str(_function(before[-1]).get("arguments")).rstrip().endswith("}"):
+    if len(before) > _MOST_PARTS or not str(_function(before[-1]).get("arguments")).rstrip().endswith("}"):
         return False
     arguments = _function(_whole(before)).get("arguments")
     return isinstance(arguments, dict) or (

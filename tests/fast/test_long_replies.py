@@ -57,7 +57,9 @@ def _answers(text: str) -> None:
 
 def _stream(events: int) -> None:
     """A stream with one event per character: some clients of local models see no other."""
-    chunk = [{"index": 0, "delta": {"content": "{}", "tool_calls": [{"function": {"arguments": "{}"}}]}}]
+    named = {"index": 0, "function": {"name": "f", "arguments": "}"}}
+    calls = [named, {"index": 1, "function": {"arguments": "{}"}}]
+    chunk = [{"index": 0, "delta": {"content": "{}", "tool_calls": calls}}]
     event = f"data: {json.dumps({'choices': chunk})}\n\n".encode()
     whole_body(event * events + b"data: [DONE]\n\n")
 
