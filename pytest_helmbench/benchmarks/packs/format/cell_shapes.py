@@ -100,6 +100,8 @@ def context_of(value: JsonValue) -> JsonValue:
 def question_of(value: JsonValue) -> Question:
     """Return a text, or a list of messages as a conversation whose last message is the question."""
     read = _structure(value)
+    if isinstance(read, str):
+        return Question(_needed(read.strip()), [])
     listed = read if isinstance(read, list) else [read]
     if not any(keys <= a_mapping(one).keys() for one in listed for keys in _MESSAGE_KEYS):
         return Question(_needed(text_of(value, _QUESTION)), [])
