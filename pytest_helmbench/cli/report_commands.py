@@ -23,6 +23,7 @@ from pytest_helmbench.core.scrub import ShownTexts, scrub
 from pytest_helmbench.reports.comparison_lines import comparison_markdown, comparison_text
 from pytest_helmbench.reports.formats import PAGE, REPORTS, comparison_page
 from pytest_helmbench.reports.headline import Headline, SessionState, cause_of, gate_block, headline
+from pytest_helmbench.reports.run_cautions import flagging
 from pytest_helmbench.reports.tables import readable_json
 from pytest_helmbench.results.baselines import PairError, comparison_of_session, parse_limits, partner
 from pytest_helmbench.results.comparing import (
@@ -131,6 +132,7 @@ def _standing(refs: Sequence[RunRef], reports: Sequence[RunReport], gates: Gates
         hint=f"the same command with --helmbench-resume asks the {left} again" if left and is_open else "",
         several_benchmarks=several,
         cause=cause,
+        constant=next((score for one in reports[:1] for _, score in flagging(one)), None),
     )
     asked = kept.asked or kept.min_coverage is not None or bool(compared)
     return headline(kept.judge(scores, compared, cases), state, asked=asked)

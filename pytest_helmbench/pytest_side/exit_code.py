@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -15,6 +16,7 @@ from pytest_helmbench.reports.headline import BUDGET_SPENT, Headline, SessionSta
 from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.results.gates import GateReport, JudgedCases
 from pytest_helmbench.results.run_counts import RunCounts
+from pytest_helmbench.results.run_report import better_constant
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
 
@@ -150,12 +152,20 @@ def _headline(session: Session, causes: list[Cause]) -> Headline | None:
         "; ".join(filter(None, dict.fromkeys([*(cause.hint for cause in said), coordinator.goes_on]))),
         several_benchmarks=len(benchmarks) > 1,
         cause=cause_of(counts.reasons, counts.judged),
+        constant=_constant(coordinator) if len(coordinator.runs.tallies) > 1 == len(benchmarks) else None,
     )
     if gated is not None:
         return headline(gated, state)
     report = _judged(coordinator, {}) if coordinator.runs.tallies else GateReport(())
     scored = GateReport(tuple(run for run in report.runs if run.score is not None))
     return headline(scored, state, asked=False) if scored.runs or state.reasons else None
+
+
+def _constant(coordinator: Coordinator) -> Fraction | None:
+    """Return what the better constant answer scores in the benchmark of a session; None where that is not known."""
+    scored = next(iter(coordinator.runs.scored.values()), None)
+    is_wide = coordinator.settings.add_no_context
+    return None if scored is None else better_constant(scored.facts, add_no_context=is_wide)
 
 
 def _judged(coordinator: Coordinator, comparisons: Mapping[str, RunComparison]) -> GateReport:

@@ -209,6 +209,10 @@ def conclusion_text(found: RunComparison, scope: ScopeChange) -> str:
         return "; ".join(_collapsed(one) for one in found.collapsed)
     if verdict is Conclusion.NOT_WORSE:
         return f"not worse{beyond}{very_cases}"
+    beside = None if found.beside is None else found.beside.changed
+    if verdict is Conclusion.NO_CHANGE and beside is not None and beside.now_pass + beside.now_fail:
+        cases = count_text(found.cases_compared, "compared case has", "compared cases have")
+        return f"{cases} the same verdict in both runs"
     if verdict is Conclusion.NO_CHANGE:
         return f"no verdict differs in {count_text(found.cases_compared, 'case')}"
     reason = found.reason_of(scope)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.comparison_lines import (
     ACCEPT_GONE,
@@ -45,12 +45,14 @@ class SessionState:
         hint: How to resume the session; empty where nothing is left.
         several_benchmarks: The scores of its runs do not compare.
         cause: Why cases have no verdict (`cause_of`).
+        constant: Score of the better constant answer, where the runs are of one benchmark; None where unknown.
     """
 
     reasons: tuple[str, ...] = ()
     hint: str = ""
     several_benchmarks: bool = False
     cause: str = ""
+    constant: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +134,7 @@ def headline(report: GateReport, state: SessionState | None = None, *, asked: bo
         said = stops
     elif len(runs) == 1:
         said, cause = runs[0].said, state.cause
-    elif runs and holds is None and not state.several_benchmarks:
-        ordered = sorted(report.runs, key=lambda run: natural_key(run.name))  # as the table has equal ones
-        best = max(ordered, key=lambda run: (run.score is not None and run.score.score) or 0)
+    elif holds is None and (best := _best(report.runs, state)) is not None:
         subject, said = "best", f"{best.name} {score_text(best)}"
     elif runs:
         all_of = "all " if holds else ""
@@ -142,6 +142,18 @@ def headline(report: GateReport, state: SessionState | None = None, *, asked: bo
         said, cause = _scores(report.runs), state.cause
     is_open = bool(failing) and failing[0].is_open and not stops
     return Headline(holds, subject, said, cause, state.hint, runs, is_open=is_open)
+
+
+def _best(runs: Sequence[RunGates], state: SessionState) -> RunGates | None:
+    """Return the run of one benchmark with the best score; None for a tie, and for one like a constant answer."""
+    known = [(run.score.score, run) for run in runs if run.score is not None and run.score.score is not None]
+    most = max((score for score, _ in known), default=None)
+    best = [run for score, run in known if score == most]
+    if len(best) != 1 or state.several_benchmarks or best[0].score is None:
+        return None
+    interval = best[0].score.total.interval
+    is_like_constant = state.constant is not None and (interval is None or interval.low <= state.constant)
+    return None if is_like_constant else best[0]
 
 
 def run_headline(run: RunGates, *, asked: bool = True) -> Headline:

@@ -13,6 +13,7 @@ from pytest_helmbench.results.comparing import RunRef
 from pytest_helmbench.results.standings import MOST_COMPARED, Board, Pair, Standing, differing_settings
 from pytest_helmbench.scoring.intervals import INTERVAL
 
+_PAIRS_SAID = 3
 MOST_PAIRS = 30
 """So many pairs are shown in Markdown; the JSON form has all."""
 
@@ -140,6 +141,24 @@ def _said(board: Board) -> str:
     differing = sum(pair.better is not None for pair in board.pairs)
     compared = sum(pair.found is not None for pair in board.pairs)
     return f"{differing} of {compared} compared pairs differ."
+
+
+def pair_sentences(board: Board) -> Iterator[str]:
+    """Yield whether two runs differ beyond chance, a sentence for each pair; of many pairs only how many differ."""
+    if len(board.pairs) > _PAIRS_SAID or not board.pairs:
+        yield from [_said(board)] * bool(board.pairs)
+        return
+    for pair in board.pairs:
+        first, second = pair.first.model, pair.second.model
+        if pair.found is None or pair.p_adjusted is None:
+            yield f"{first} and {second} were not compared: {pair.reason}"
+            continue
+        size = f"{points(pair.found.difference)} points, {p_text(pair.p_adjusted)}"
+        if pair.better is None:
+            yield f"{first} and {second} do not differ beyond chance ({size})"
+        else:
+            worse = second if pair.better == pair.first else first
+            yield f"{pair.better.model} is better than {worse} beyond chance ({size})"
 
 
 def _doubt(pair: Pair) -> float:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
@@ -196,6 +197,12 @@ def _first_line(text: str) -> str:
 def tree_constants(facts: RunFacts, *, add_no_context: bool) -> ConstantScores:
     """Return what constant answers score over the whole benchmark of a run; None in it for one without behaviours."""
     return constant_scores(tree_rows(facts, add_no_context=add_no_context), facts.scoring)
+
+
+def better_constant(facts: RunFacts, *, add_no_context: bool) -> Fraction | None:
+    """Return the score of the better constant answer; None where all rows want the same, and for a pack."""
+    flagging = () if facts.rows is not None else tree_constants(facts, add_no_context=add_no_context).flagging
+    return flagging[0][1] if flagging else None
 
 
 def measured_speed(path: Path, run_ids: Sequence[int]) -> Speed:

@@ -129,6 +129,24 @@ def test_a_changed_rule_changes_the_verdicts_and_says_in_which_direction(
     assert "> - judged anew from the stored replies of run 1; nothing was asked" in capsys.readouterr().out
 
 
+def test_verdicts_that_other_rules_changed_do_not_stand_beside_no_verdict_differs(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trees = {"P1-B1-S1": category(*["RISK"] * 40), "P1-B1-S2": category("RISK", "CALM", "RISK")}
+    folder = write_tree(pytester.path / "benchmark", trees)
+    run_tree(pytester, url=provider.url)
+    _edit(folder / "scenarios/P1-B1-S2/S2.md", "category: RISK", "category: CALM")
+    database = str(pytester.path / "helmbench.db")
+    assert main(["rescore", "1", "--db", database]) == 0
+
+    main(["compare", "1", "2", "--db", database])
+
+    compared = capsys.readouterr().out
+    assert "no change shown: 40 compared cases have the same verdict in both runs" in compared
+    assert "verdicts that changed: 3 (1 now pass, 2 now fail)" in compared
+    assert "no verdict differs" not in compared
+
+
 def test_stored_judgements_stand_while_their_judge_would_be_asked_the_same(
     pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -143,3 +143,28 @@ def test_a_variant_at_another_address_says_so_and_a_second_system_prompt_is_a_va
     pytester.makefile(".ini", pytest="[pytest]\nhelmbench_variant =\n    a: top_p=2\n    a\n    b: tempo=1\n")
     result = run_tree(pytester, url=careful.url)
     assert (result.ret, result.stderr.str().count("--helmbench-variant=")) == (_USAGE, 3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (8, "careful is better than plain beyond chance (+100.0 points, p = 0.0078)"),
+        (3, "careful and plain do not differ beyond chance (+37.5 points, p = 0.25)"),
+        (0, "careful and plain do not differ beyond chance (0.0 points, p = 1)"),
+    ],
+)
+def test_the_terminal_says_whether_variants_differ_beyond_chance(
+    pytester: pytest.Pytester, careful: Provider, changed: int, said: str
+) -> None:
+    def reply(request: Request) -> str:
+        is_hard = any(f"Message {number}." in request.prompt for number in range(1, changed + 1))
+        right = "Be careful." in request.prompt or not is_hard
+        return json.dumps({"response": "So.", "category": "RISK" if right else "CALM"})
+
+    careful.reply = reply
+
+    result = run_tree(pytester, *_VARIANTS, "-n2", url=careful.url)
+
+    (line,) = [one for one in result.outlines if "beyond chance" in one]
+    assert line.replace("test/good:", "") == said
+    assert ("best: " in result.outlines[-1]) is (changed > 0)

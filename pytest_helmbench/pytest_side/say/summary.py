@@ -36,11 +36,13 @@ from pytest_helmbench.reports.run_cautions import (
 )
 from pytest_helmbench.reports.run_facts import mean_losses
 from pytest_helmbench.reports.score_lines import corrections, score_parts
+from pytest_helmbench.reports.standings_tables import pair_sentences
 from pytest_helmbench.reports.tables import cost_text, count_text, listed, rate, reasons_text, share, table
 from pytest_helmbench.results.gates import JudgedCases
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_counts import RunCounts
-from pytest_helmbench.results.run_report import measured_speed, panel_report, tree_constants
+from pytest_helmbench.results.run_report import measured_speed, panel_report, run_report, tree_constants
+from pytest_helmbench.results.standings import boards
 from pytest_helmbench.results.stored_scores import ScoredRun
 from pytest_helmbench.run.coordinator import Coordinator, whole_runs
 from pytest_helmbench.run.plan import Plan, PlannedRun
@@ -114,7 +116,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, found: Headline | None, *, 
     lines = [f"{name}: {sentence}" for name, row in rows.items() for sentence in cut_sentences(row)]
     lines += score_table(ordered, one_benchmark=one_benchmark)
     if one_benchmark:
-        lines += filter(None, (chance_line(ordered), loses_most(runs)))
+        lines += filter(None, (chance_line(ordered), *_variant_lines(plan, coordinator), loses_most(runs)))
     if verbose:
         scores = {name: one for name, one in scores_by_name(coordinator).items() if one is not None}
         lines += score_parts(scores)
@@ -129,6 +131,25 @@ def _run_lines(plan: Plan, coordinator: Coordinator, found: Headline | None, *, 
     if notes and total.judged and coordinator.settings.repeat == 1:
         notes.append("re-run variation not measured (--helmbench-repeat=2)")
     return [*lines, labelled("notes", " · ".join(notes))] if notes else lines
+
+
+def _variant_lines(plan: Plan, coordinator: Coordinator) -> Iterator[str]:
+    """Yield whether the variants of one model differ beyond chance; nothing where no model has several."""
+    runs = coordinator.runs
+    often = Counter(run.model_id for run in plan.runs)
+    keys = [
+        run.key for run in plan.runs if often[run.model_id] > 1 and runs.run_ids.get(run.key) in runs.scored
+    ]
+    if len(keys) < 2 or plan.shard is not None:
+        return
+    with suppress(StoreError):  # another line says so
+        reports = [
+            run_report(runs.db, run_id, scored=runs.scored[run_id])
+            for run_id in map(runs.run_ids.get, keys)
+            if run_id
+        ]
+        for board in boards([one for one in reports if one is not None]):
+            yield from pair_sentences(board)
 
 
 def _remarks(plan: Plan, coordinator: Coordinator, rows: Mapping[str, RunCounts]) -> Iterator[str]:
