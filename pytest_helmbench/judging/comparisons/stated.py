@@ -7,7 +7,7 @@ import re
 
 from pytest_helmbench.core.json_types import is_deeper, without_twins
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.judging.comparisons.plain import plain, sentences
+from pytest_helmbench.judging.comparisons.plain import folded, is_several, plain, sentences, words_of
 
 _MOST_CHARACTERS = 20_000
 """Characters that are read from the end of a reply, where answers stand."""
@@ -30,6 +30,11 @@ _CUE_BEHIND = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """A cue at the end of its own line states what stands before it: `404 Answer:`."""
+_CUE_BETWEEN = re.compile(
+    r"^(?P<before>[^\n]{1,60}?)[ \t]+(?:final )?answer[*_`]*[ \t]*[:：][*_`]*[ \t]*(?P<answer>[^\n]+)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A cue between an answer and the same answer: `404 Answer: 404`, `404 Answer: The page shows 404.`."""
 _RETRACTION = re.compile(
     r"(?<!\w)(?:wait|actually|correction|oops|sorry|scratch that|let me re\w+)(?!\w)", re.IGNORECASE
 )
@@ -98,6 +103,12 @@ def _marked(text: str) -> tuple[int, str | None]:
         for pattern in (_CUE, _CUE_BEHIND, _TAG)
         for match in pattern.finditer(text)
     ]
+    known = {start for start, _ in found}
+    found += [
+        (match.start("answer"), match["before"])
+        for match in _CUE_BETWEEN.finditer(text)
+        if match.start("answer") not in known and _says_again(match["before"], match["answer"])
+    ]
     while found and (again := _CUE.match(found[-1][1])) is not None:
         found[-1] = (found[-1][0] + again.start("answer"), again["answer"])
     boxes = {match.start(): _braced(text, match.end()) for match in [*_BOX.finditer(text)][-_MOST_BOXES:]}
@@ -112,6 +123,14 @@ def _marked(text: str) -> tuple[int, str | None]:
     if len(set(inner)) > 1:
         return start, _BOX.sub("{", line)
     return start, inner[0] if inner and _BOX.search(answer) else answer
+
+
+def _says_again(answer: str, text: str) -> bool:
+    """Return whether a text says an answer once more, and no other."""
+    wanted, said = words_of(folded(plain(answer))), words_of(folded(plain(text)))
+    places = range(len(said) - len(wanted) + 1)
+    holds = any(said[at : at + len(wanted)] == wanted for at in places)
+    return bool(wanted) and holds and (said == wanted or not is_several(folded(text)))
 
 
 def _json_answer(text: str) -> str | None:
