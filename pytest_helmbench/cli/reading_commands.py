@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -42,7 +42,7 @@ _COUNTS = ("cases", "passed", "failed", "errors", "skipped")
 def runs_command(db: Path | None, *, as_json: bool) -> None:
     """List the stored runs, oldest first."""
     path = database_of(db)
-    found = runs(path)
+    found = [_with_score(path, run) for run in runs(path)]
     if as_json:
         say_json([asdict(run) for run in found])
     elif not found:
@@ -66,8 +66,14 @@ def _run_cells(run: RunSummary, benchmark: str) -> tuple[str, ...]:
         str(run.total_tests),
         *("-" if count is None else str(count) for count in counts),
         share(run.score),
-        "-" if run.completed_at is None else run_cost_text(run),
+        run_cost_text(run),
     )
+
+
+def _with_score(path: Path, run: RunSummary) -> RunSummary:
+    """Return a run that has not ended with the score of what it has stored."""
+    found = stored_score(path, run.id) if run.completed_at is None and run.score is None else None
+    return run if found is None or found.score is None else replace(run, score=float(found.score))
 
 
 _LISTED: dict[str, Callable[[ResultRow], bool]] = {

@@ -187,7 +187,7 @@ def price_of(
         endpoint: Who was asked.
         provider_model: Who answered; goes before the model that was asked, where the list knows it.
     """
-    if entry_price is None and _is_free(endpoint):
+    if entry_price == _FREE or (entry_price is None and _is_free(endpoint)):
         return 0.0
     if usage.prompt_tokens is None or usage.completion_tokens is None:
         return None

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import quoted, scrub
 from pytest_helmbench.pytest_side.collect.items import skip_reason
 from pytest_helmbench.pytest_side.exit_code import Session, settled
 from pytest_helmbench.pytest_side.say.case_text import CaseText
+from pytest_helmbench.pytest_side.say.ci import in_ci
 from pytest_helmbench.pytest_side.say.failures import ShownFailures, failed_listing
 from pytest_helmbench.pytest_side.say.junit_view import (
     JunitView,
@@ -25,6 +28,8 @@ from pytest_helmbench.pytest_side.workers.role import SessionRole
 from pytest_helmbench.reports.headline import Headline
 from pytest_helmbench.results.gates import GateReport
 from pytest_helmbench.run.coordinator import Coordinator
+from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.read.results import results
 
 _LISTING = ("collectonly", "showfixtures", "show_fixtures_per_test")
 """Options with which pytest only lists items or fixtures."""
@@ -52,6 +57,7 @@ class SessionEnd:
         self._shown = shown
         self._broken = 0
         self._unjudged_failures = 0
+        self._interrupted = False
         self._foreign_skips = Counter[str]()
         self.headline: Headline | None = None
         self.gated: GateReport | None = None
@@ -121,9 +127,9 @@ class SessionEnd:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
         """End the role, and settle the exit code."""
-        interrupted = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
+        self._interrupted = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
         try:
-            self._role.end(interrupted=interrupted)
+            self._role.end(interrupted=self._interrupted)
         finally:
             self._live.end()
         coordinator = self._coordinator
@@ -166,6 +172,8 @@ class SessionEnd:
         coordinator = self._coordinator
         if coordinator is None:
             return
+        if self._interrupted:
+            self._add_unreported(coordinator, terminalreporter.stats)
         usual = self._config.rootpath / "helmbench.db"
         listing = failed_listing([*coordinator.runs.tallies], coordinator.runs.db, usual)
         failures = [*self._shown.one_liners, *self._shown.lines(listing)]
@@ -178,6 +186,13 @@ class SessionEnd:
                 terminalreporter.write_sep("=", head)
             for line in lines:
                 terminalreporter.write_line(quoted(line))
+
+    def _add_unreported(self, coordinator: Coordinator, stats: Mapping[str, Any]) -> None:
+        with_text = coordinator.settings.shown_texts.any or not in_ci()
+        with suppress(StoreError):  # another line says what could not be stored
+            for run_id in coordinator.runs.tallies:
+                failed = results(coordinator.runs.db, run_id, outcome=Verdict.FAILED)
+                self._shown.add_unreported(failed, stats, with_text=with_text)
 
 
 class LastLine:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
+from commands import captured
 from inner_pytest import QUICK, run_pytest_forked
-from provider import Provider
+from provider import Answer, Provider, Request
 from sessions import Session, until
 from trees import Part, Tree, category, judged, rows, run_tree, write_tree
 from waiting import PATIENCE_S
@@ -312,3 +316,69 @@ def test_a_case_that_pytest_timeout_ends_is_an_error_on_record(
 
     (pytester.path / "quick").touch()
     run_pytest_forked(pytester, *ask, "--helmbench-resume").assert_outcomes(passed=3)
+
+
+def _table(pytester: pytest.Pytester, provider: Provider) -> None:
+    """Write a table whose second question is never answered, and the others wrongly at once."""
+    lines = [f"city{number},Where is place {number}?,Oslo" for number in range(1, 5)]
+    lines = ["id,question,answer", lines[0], "slow,Where is SLOW?,Oslo", *lines[1:]]
+    (pytester.path / "cities.csv").write_text("\n".join(lines))
+    (pytester.path / "pytest.ini").write_text("[pytest]\n")
+
+    def reply(request: Request) -> str | Answer:
+        if "SLOW" in request.prompt:
+            return Answer(hang=True)
+        return f"Answer: Rome{request.prompt.count('place 3') * ' (not sure)'}"
+
+    provider.reply = reply
+
+
+def _stored_failures(pytester: pytest.Pytester) -> int:
+    database = pytester.path / "helmbench.db"
+    if not database.exists():
+        return 0
+    with suppress(sqlite3.OperationalError):  # its tables are still to come
+        return int(rows(database, "SELECT count(*) FROM results WHERE outcome = 'failed'")[0][0])
+    return 0
+
+
+@_workers
+@pytest.mark.parametrize(("model", "billed"), [("llamacpp/m", False), ("test/good", True)])
+def test_sigterm_lists_the_failures_that_were_judged_and_speaks_of_a_bill_where_there_may_be_one(
+    pytester: pytest.Pytester, provider: Provider, workers: str, model: str, billed: bool
+) -> None:
+    _table(pytester, provider)
+    options = [f"--helmbench-base-url={provider.url}", f"--helmbench-model={model}"]
+    command = [sys.executable, "-m", "pytest", *QUICK, "cities.csv", workers, *options]
+    with subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.PIPE, text=True) as process:
+        until(lambda: _stored_failures(pytester) == 4, "the others are judged")
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=PATIENCE_S)[0]
+    assert ("free; results" in said) is not billed
+    assert ("1 call on the wire may be billed: waiting" in said) is billed
+    assert said.count("billed") == billed
+    for number in range(1, 5):
+        assert said.count(f"city{number}[{model}]") == 1, said
+    assert "Rome (not sure)" in said
+
+
+def test_runs_shows_what_a_killed_run_has_stored(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _table(pytester, provider)
+    options = [f"--helmbench-base-url={provider.url}", "--helmbench-model=llamacpp/m"]
+    command = [sys.executable, "-m", "pytest", *QUICK, "cities.csv", *options]
+    with subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.DEVNULL) as process:
+        until(lambda: _stored_failures(pytester) == 4, "the others are judged")
+        process.kill()
+    code, shown, _ = captured(capsys, "runs")
+    assert code == 0
+    assert shown.split()[-10:] == ["interrupted", "whole", "5", "0", "4", "0", "0", "0.0", "%", "0.0040"]
+    (run,) = json.loads(captured(capsys, "runs", "--json")[1])
+    assert (run["failed_tests"], run["passed_tests"], run["score"], run["known_cost_usd"]) == (
+        4,
+        0,
+        0.0,
+        0.004,
+    )

@@ -7,6 +7,7 @@ import shlex
 from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from operator import itemgetter
 from pathlib import Path
@@ -16,14 +17,17 @@ import pytest
 
 from pytest_helmbench.core.case_texts import (
     HIDDEN,
+    short_text,
 )
 from pytest_helmbench.core.codes import natural_key
-from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.scrub import excerpt, full_observed, scrub
 from pytest_helmbench.pytest_side.say.case_text import CaseText
 from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.results.losses import CaseRepetition, Losses
+from pytest_helmbench.store.read.results import ResultRow
 
 _IN_FULL_QUIETLY = 3
+_LONGEST_LINE = 400
 _T = TypeVar("_T")
 LossesOf: TypeAlias = Callable[[str, str], Losses]
 """Returns the losses of the closed run of a benchmark and a model."""
@@ -97,6 +101,27 @@ class ShownFailures:
         if isinstance(dropped.longrepr, CaseText):
             dropped.longrepr = CaseText(dropped.longrepr.reprcrash.message, dropped.location)
         dropped.sections = []
+
+    def add_unreported(
+        self, failed: Iterable[ResultRow], stats: Mapping[str, Any], *, with_text: bool
+    ) -> None:
+        """List failed cases that were judged before an interrupted session came to their items, a line for each.
+
+        Args:
+            failed: The failed results on record.
+            stats: The reports of pytest's terminal, by category.
+            with_text: Show running text of the reply.
+        """
+        reported = {getattr(one, "nodeid", "") for name, found in stats.items() if name for one in found}
+        rows = [row for row in failed if row.node_id not in reported and not row.neutral]
+        room = None if self._most is None else max(0, self._most - self._seen)
+        self._seen += len(rows)
+        for row in rows[:room]:
+            wrong = [one for one in row.evaluations if not one.passed]
+            if with_text:
+                wrong = [replace(one, observed=full_observed(one)) for one in wrong]
+            said = excerpt("; ".join(map(short_text, wrong)), _LONGEST_LINE)
+            self.one_liners.append(f"{short_name_of(row.node_id)}: {' '.join(said.split())}")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> Iterator[None]:
@@ -176,8 +201,13 @@ def _is(report: Any, verdict: str) -> bool:
 
 
 def short_name(report: Any) -> str:
+    """Return the part of a report's node id behind its file."""
+    return short_name_of(str(report.nodeid))
+
+
+def short_name_of(node_id: str) -> str:
     """Return the part of a node id behind its file."""
-    return str(report.nodeid).rpartition("::")[2]
+    return node_id.rpartition("::")[2]
 
 
 def _headline(report: Any) -> str:

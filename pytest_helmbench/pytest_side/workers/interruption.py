@@ -16,6 +16,7 @@ from types import FrameType
 
 import pytest
 
+from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.pytest_side.workers.role import INTERRUPT_GRACE_S, INTERRUPTED, SessionRole
 from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.run.coordinator import Coordinator
@@ -198,7 +199,7 @@ class EndingHooks:
         _discard_output_to_closed_pipes()
         if self._coordinator is not None and self._coordinator.limiter is not None:
             try:
-                _print_calls_in_flight(self._config, self._coordinator.limiter.in_flight)
+                _print_calls_in_flight(self._config, self._coordinator.limiter)
             except OSError:  # its reader got the signal, too
                 _discard_output_to_closed_pipes()
         if not self._config.getoption("fulltrace", False):
@@ -218,10 +219,10 @@ class EndingHooks:
         self._interruptions.stop_listening()
 
 
-def _print_calls_in_flight(config: pytest.Config, in_flight: int) -> None:
+def _print_calls_in_flight(config: pytest.Config, limiter: Limiter) -> None:
     """Print how many calls are in flight, and how long the session waits for them; nothing without any."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if not in_flight or reporter is None:
+    if not limiter.in_flight or reporter is None:
         return
     reporter.ensure_newline()
     if (
@@ -229,7 +230,7 @@ def _print_calls_in_flight(config: pytest.Config, in_flight: int) -> None:
     ):  # it does not count pytest's letters with -q as a line
         reporter.write("\n")
     reporter.write_line(
-        f"helmbench: {count_text(in_flight, 'call')} on the wire may be billed:"
+        f"helmbench: {count_text(limiter.in_flight, 'call')} on the wire{' may be billed' * limiter.may_be_billed}:"
         f" waiting up to {INTERRUPT_GRACE_S:g} s for the replies (Ctrl-C again ends at once)",
         flush=True,
     )

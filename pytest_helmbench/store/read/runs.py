@@ -21,6 +21,7 @@ from pytest_helmbench.store.plan_rows import IS_CASE
 from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.read.connection import holds_nothing, opened, reading
 from pytest_helmbench.store.table_rows import from_row, named_rows
+from pytest_helmbench.store.write.run_rows import run_counts
 
 OWN_DATA = "own_data"
 """Key of the settings of a run: everything on this machine may show its texts and answers."""
@@ -68,7 +69,7 @@ _PROGRESS_RESULTS = """
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One row of `evaluation_runs` with the names behind its ids; counts are None while it runs."""
+    """One row of `evaluation_runs` with the names behind its ids; while it runs, its counts so far."""
 
     id: int
     session_id: str
@@ -156,11 +157,22 @@ def _made(
     return tuple(
         from_row(
             kind,
-            {"outcomes": {}, **row, **{name: _json_object(row, name) for name in ("settings", "baseline")}},
+            {
+                "outcomes": {},
+                **row,
+                **_so_far(conn, row),
+                **{name: _json_object(row, name) for name in ("settings", "baseline")},
+            },
             status=true_status(str(row["status"]), leases.get(str(row["session_id"])), now_s),
         )
         for row in named_rows(conn.execute(_RUNS + which, values))
     )
+
+
+def _so_far(conn: sqlite3.Connection, row: Mapping[str, Cell]) -> Mapping[str, Cell]:
+    """Return the counts of a run that has not written its own: it runs, or was killed."""
+    run_id = row["id"]
+    return run_counts(conn, run_id) if row["passed_tests"] is None and isinstance(run_id, int) else {}
 
 
 def _json_object(row: Mapping[str, Cell], name: str) -> Mapping[str, JsonValue] | None:

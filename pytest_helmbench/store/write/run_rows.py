@@ -27,6 +27,11 @@ from pytest_helmbench.store.plan_rows import (
 )
 from pytest_helmbench.store.table_rows import as_json, insert_into, safe_text, update_of
 
+_COUNTS = (
+    *("no_cases", "passed_tests", "failed_tests", "error_tests", "skipped_tests", "neutral_tests"),
+    *("total_evaluations", "cost_usd", "known_cost_usd"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ShardRecord:
@@ -228,7 +233,8 @@ def write_baselines(path: Path, baselines: Mapping[int, Mapping[str, JsonValue]]
         )
 
 
-def _write_counts(conn: sqlite3.Connection, run_id: int) -> None:
+def run_counts(conn: sqlite3.Connection, run_id: int) -> dict[str, Any]:
+    """Return what a run has stored so far, by the columns that hold it once the run has ended, and `no_cases`."""
     counts = conn.execute(
         f"SELECT count(*) FILTER (WHERE NOT {IS_CASE}),"
         " count(*) FILTER (WHERE outcome = 'passed'), count(*) FILTER (WHERE outcome = 'failed'),"
@@ -253,12 +259,15 @@ def _write_counts(conn: sqlite3.Connection, run_id: int) -> None:
         " WHERE run_id = :run_id AND json_extract(settings, '$.imported_from') IS NOT NULL HAVING count(*) > 0",
         {"run_id": run_id},
     ).fetchone()
-    costs = imported or costs
+    return dict(zip(_COUNTS, (*counts, *(imported or costs)), strict=True))
+
+
+def _write_counts(conn: sqlite3.Connection, run_id: int) -> None:
+    counts = run_counts(conn, run_id)
+    columns = ", ".join(f"{name} = :{name}" for name in _COUNTS[1:])
     conn.execute(
-        "UPDATE evaluation_runs SET total_tests = total_tests - ?,"
-        " passed_tests = ?, failed_tests = ?, error_tests = ?, skipped_tests = ?,"
-        " neutral_tests = ?, total_evaluations = ?, cost_usd = ?, known_cost_usd = ? WHERE id = ?",
-        (*counts, *costs, run_id),
+        f"UPDATE evaluation_runs SET total_tests = total_tests - :no_cases, {columns} WHERE id = :run_id",
+        {**counts, "run_id": run_id},
     )
 
 
