@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.packs.places import is_table_name
 from pytest_helmbench.benchmarks.registry import all_places, places_of
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.options.trust import BenchmarkFolders
 
+_WORKBOOKS = frozenset({".xlsx", ".xlsm", ".xls", ".ods", ".numbers"})
+_NAMED = 3
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env"})
 
 
@@ -53,6 +57,37 @@ def benchmark_folders() -> BenchmarkFolders:
     """Return what tells benchmarks from other folders, for the checks of trust."""
     closed = frozenset(sign for places in all_places() if places.is_closed for sign in places.signs)
     return BenchmarkFolders(benchmark_root, is_closed, closed)
+
+
+def unnamed_tables(path: Path, shown: str, tests: Sequence[str]) -> str:
+    """Return why a path runs nothing though tables are there, and what to name; empty where none is there.
+
+    Args:
+        path: Of no benchmark, and with none below.
+        shown: As the user has named it.
+        tests: Patterns of the files with tests that pytest collects; a folder that has some is not about its tables.
+    """
+    if path.is_file() and path.suffix.lower() in _WORKBOOKS:
+        return f"{shown} is a workbook, which is not read\n  hint: save its sheet as 'CSV UTF-8', and name that file"
+    tables: list[str] = []
+    for folder, folders, files in os.walk(path):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
+        if any(fnmatch(name, pattern) for name in files for pattern in tests):
+            return ""
+        below = Path(folder).relative_to(path)
+        tables += [Path(shown, below, name).as_posix() for name in sorted(files) if _may_be_table(name)]
+    if not tables:
+        return ""
+    more = f" and {len(tables) - _NAMED:,} more" if len(tables) > _NAMED else ""
+    return (
+        f"{shown} is not a benchmark: a table runs when it is named, and here are {', '.join(tables[:_NAMED])}{more}\n"
+        f"  hint: name one in place of the folder: {tables[0]}"
+    )
+
+
+def _may_be_table(name: str) -> bool:
+    suffix = Path(name).suffix.lower()
+    return suffix in _WORKBOOKS or (is_table_name(name) and suffix != ".json")
 
 
 def benchmarks_below(path: Path) -> list[Path]:

@@ -13,7 +13,12 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.places import benchmark_folders, benchmark_root, benchmarks_below
+from pytest_helmbench.benchmarks.places import (
+    benchmark_folders,
+    benchmark_root,
+    benchmarks_below,
+    unnamed_tables,
+)
 from pytest_helmbench.cli.output import CommandError, complain
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.options.declarations import OPTIONS, Options
@@ -151,10 +156,14 @@ class Project:
             meant = intended_folder(paths[0]) if given is not None else None
             if meant is not None:
                 raise CommandError(unreadable_benchmark_text(str(given), meant, self.settings()))
+            instead = unnamed_tables(paths[0], str(given), ()) if given is not None else ""
+            if instead:
+                raise CommandError(instead)
             raise CommandError(
                 f"no benchmark at {given or ', '.join(map(str, paths))}\n"
                 "  hint: a benchmark is a folder with scenarios/P1-B1-S1/…; `helmbench init PATH` makes one; a pack is"
-                " a folder with manifest.yaml and tasks.jsonl, a Bench Pack one with benchlocal.pack.json"
+                " a folder with manifest.yaml and tasks.jsonl, a Bench Pack one with benchlocal.pack.json, and a table"
+                " is a .csv, .tsv, .jsonl, .json or .parquet file"
             )
         return tuple(dict.fromkeys(roots))
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
+from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, unnamed_tables
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.case_engine import Share
@@ -196,11 +196,17 @@ def _choose_paths(config: pytest.Config, settings: Settings) -> None:
 
 
 def _refuse_unusable_paths(config: pytest.Config, settings: Settings) -> None:
-    """Refuse a folder that looks like a benchmark without being one, and that has no other tests."""
+    """Refuse a folder that looks like a benchmark without being one or holds tables, and that has no other tests."""
     for argument in config.args:
-        folder = intended_folder(config.invocation_params.dir / argument.partition("::")[0])
+        shown = argument.partition("::")[0]
+        path = config.invocation_params.dir / shown
+        folder = intended_folder(path)
         if folder is not None and next(folder.rglob("*.py"), None) is None:
             raise pytest.UsageError(unreadable_benchmark_text(argument, folder, settings))
+        if benchmark_root(path) is None and not benchmarks_below(path):
+            instead = unnamed_tables(path, shown, config.getini("python_files"))
+            if instead:
+                raise pytest.UsageError(scrub(instead))
 
 
 def _stops_at_failure(config: pytest.Config) -> bool:

@@ -40,7 +40,7 @@ from pytest_helmbench.pytest_side.workers.role import SessionRole
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Notes, plan_jobs
-from pytest_helmbench.run.selecting import refuse_empty_selection
+from pytest_helmbench.run.selecting import refuse_empty_selection, refuse_idle_options
 from pytest_helmbench.speed.interpreter import GarbagePace
 
 if TYPE_CHECKING:
@@ -323,6 +323,7 @@ class SessionPlugin:
         try:
             if self.settings.selection is not None and (self._library.loaded or is_named):
                 refuse_empty_selection(self._library.loaded, self.settings.selection, self._notes.say)
+            refuse_idle_options(self._library.loaded, self._config.getoption)
             _ = self._library.samples  # one that cannot be drawn raises before the collection
         except HelmbenchError as error:
             raise pytest.UsageError(self._text_of(error)) from error

@@ -1,4 +1,4 @@
-"""Selections with a part that matches nothing: reported before anything runs, with near codes."""
+"""Selections with a part that matches nothing, and options without a use, reported before anything runs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.scoring.drawing import SampledCase, draw
 
 _NAMED = 3
+_OF_TREES = ("helmbench_add_no_context", "helmbench_strict_json")
 
 
 def refuse_empty_selection(
@@ -115,3 +116,20 @@ def _drawable(job: CaseJob) -> SampledCase:
     return SampledCase(
         job.code, f"{pillar}-{behaviour}", f"{scenario}-{perturbation}", job.severity, scenario, cell
     )
+
+
+def refuse_idle_options(benchmarks: Sequence[Loaded], is_given: Callable[[str], object]) -> None:
+    """Refuse options of scenario trees where only tables run.
+
+    Args:
+        benchmarks: Of the session.
+        is_given: Tells whether the command line has an option.
+
+    Raises:
+        SelectError: It has one, which would change nothing.
+    """
+    if not benchmarks or not all(loaded.root.is_file() for loaded in benchmarks):
+        return
+    for name in filter(is_given, _OF_TREES):
+        flag = f"--{name.replace('_', '-')}"
+        raise SelectError(f"{flag}: it is for scenario trees, and only tables run here\n  hint: leave it out")

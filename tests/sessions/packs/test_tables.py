@@ -60,6 +60,9 @@ _TABLES: Mapping[str, Callable[[], bytes]] = {
     "qa.jsonl": lambda: "".join(json.dumps(row) + "\n\n" for row in _ROWS).encode(),
     "qa.json": lambda: json.dumps(_ROWS, indent=1, ensure_ascii=False).encode(),
     "one-line.json": lambda: json.dumps(_ROWS).encode(),
+    "wide.csv": lambda: _separated(";").decode().encode("utf-16"),
+    "wide.jsonl": lambda: "".join(json.dumps(row) + "\n" for row in _ROWS).encode("utf-16"),
+    "wide.json": lambda: json.dumps(_ROWS, ensure_ascii=False).encode("utf-16"),
     "qa.parquet": _parquet,
 }
 
@@ -179,6 +182,96 @@ def test_problems_come_all_at_once_by_line_and_the_other_rows_run(folder: Folder
         "quiz.csv:10: id: '1' is the id of another row (first in line 2)",
         "quiz.csv:11: row: a quote is never closed",
     ]
+
+
+_QA = b"question,answer\nHow many?,3\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "told", "hint"),
+    [
+        (
+            {"sums/qa.csv": _QA, "sums/more/qb.tsv": _QA},
+            ("sums",),
+            "sums is not a benchmark: a table runs when it is named, and here are sums/qa.csv, sums/more/qb.tsv",
+            "name one in place of the folder: sums/qa.csv",
+        ),
+        (
+            {
+                "set/README.md": b"---\nconfigs:\n- {config_name: a}\n---\n",
+                "set/data/test-0.parquet": b"PAR1",
+            },
+            ("set",),
+            "set is not a benchmark: a table runs when it is named, and here are set/data/test-0.parquet",
+            "name one in place of the folder: set/data/test-0.parquet",
+        ),
+        (
+            {"sheet.xlsx": b"PK"},
+            ("sheet.xlsx",),
+            "sheet.xlsx is a workbook, which is not read",
+            "save its sheet as 'CSV UTF-8', and name that file",
+        ),
+        (
+            {"old.csv": "question,answer\nWo?,Köln\nWer?,Jürgen\n".encode("cp1252")},
+            ("old.csv",),
+            "old.csv:2: it is not UTF-8: byte 0xfc in line 3, and others",
+            "save it in UTF-8 (a spreadsheet calls it 'CSV UTF-8')",
+        ),
+        (
+            {"fr.csv": b"demande,reponse\nQui ?,Ida\n"},
+            ("fr.csv",),
+            'fr.csv: no column is found for the question; there are "demande", "reponse"',
+            "add --helmbench-columns='question=demande, answer=reponse'",
+        ),
+        (
+            {"qa.csv": _QA},
+            ("qa.csv", "--helmbench-columns=answer=anwser"),
+            'qa.csv: there is no column \'anwser\'; there are "question", "answer"',
+            "add --helmbench-columns='answer=answer'",
+        ),
+        *(
+            (
+                {"qa.csv": _QA},
+                ("qa.csv", option),
+                f"{option}: it is for scenario trees, and only tables run here",
+                "leave it out",
+            )
+            for option in ("--helmbench-add-no-context", "--helmbench-strict-json")
+        ),
+    ],
+)
+def test_what_runs_nothing_ends_the_session_and_names_what_would(
+    folder: Folder,
+    capsys: pytest.CaptureFixture[str],
+    files: Mapping[str, bytes],
+    words: tuple[str, ...],
+    told: str,
+    hint: str,
+) -> None:
+    for name, content in files.items():
+        (folder.path / name).parent.mkdir(parents=True, exist_ok=True)
+        folder.write(name, content)
+
+    result = folder.run(*words)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {told}", f"  hint: {hint}"])
+    if len(words) == 1:
+        assert captured(capsys, "check", *words)[2].splitlines()[-2:] == [
+            f"helmbench: {told}",
+            f"  hint: {hint}",
+        ]
+
+
+def test_a_folder_with_tests_of_python_runs_them_beside_tables(
+    folder: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder.path / "unit").mkdir()
+    folder.write("unit/qa.csv", _QA)
+    folder.write("unit/test_sum.py", b"def test_sum():\n    assert 1 + 2 == 3\n")
+
+    folder.run("unit").assert_outcomes(passed=1)
+    assert "a table is a .csv, .tsv, .jsonl, .json or .parquet file" in captured(capsys, "check", "gone")[2]
 
 
 @pytest.mark.parametrize(

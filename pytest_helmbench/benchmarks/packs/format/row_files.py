@@ -6,12 +6,13 @@ import csv
 import hashlib
 import json
 import stat
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from pytest_helmbench.benchmarks.packs.task import ConfigError
 from pytest_helmbench.core.json_types import JsonValue
@@ -26,6 +27,7 @@ MOST_FILE_BYTES = 2 * 1024**3
 """Most bytes of a row file."""
 MOST_ROWS = 2_000_000
 
+_UTF_16 = "utf-16"
 _BOM = b"\xef\xbb\xbf"
 _OPEN = frozenset({"id", "family", "input", "eval", "assets", "environment", "metadata"})
 _SEPARATORS = ",;\t|"
@@ -36,6 +38,7 @@ _MOST_DECODED = 2**30
 """Most bytes that the rows of a Parquet file may have, however few its compressed pages have."""
 _BUFFER = 2**20
 _QUOTES = "a cell with separators, quotes or line breaks stands in quotes, with its own quotes doubled"
+_SAVED = "save it in UTF-8 (a spreadsheet calls it 'CSV UTF-8')"
 _EXTRA = "pip install 'pytest-helmbench[tables]'"
 
 
@@ -189,18 +192,47 @@ def open_table(path: Path) -> Table:
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         return _parquet(path)
+    encoding = _encoding(path)
     if suffix in (".csv", ".tsv"):
-        return _separated(path, suffix)
-    records = _array(path) if suffix == ".json" else jsonl_rows(path, hashlib.sha256())
+        return _separated(path, suffix, encoding)
+    records = _array(path, encoding) if suffix == ".json" else _lines(path, encoding)
     first = list(islice(records, _LOOKED_AT))
     names = dict.fromkeys(name for record in first for name in record.row or ())
     return Table(tuple(names), chain(first, records))
 
 
-def _separated(path: Path, suffix: str) -> Table:
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
+def _encoding(path: Path) -> str:
+    """Return the encoding of a file: UTF-8, or UTF-16 where a byte order mark says so.
+
+    Raises:
+        TableError: More than one line is not UTF-8: a spreadsheet has saved it otherwise.
+    """
+    lines: list[int] = []
+    with path.open("rb") as file:
+        if file.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE):
+            return _UTF_16
+        file.seek(0)
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                lines.append(number)
+                if len(lines) > 1:
+                    what = f"it is not UTF-8: byte 0x{line[error.start]:02x} in line {number}, and others"
+                    raise TableError(path, what, _SAVED, lines[0]) from None
+    return "utf-8-sig"
+
+
+def _opened(path: Path, encoding: str) -> TextIO:
+    """Open a text; a byte that is not UTF-8 becomes half a character, which is a fault of its row."""
+    errors = "replace" if encoding == _UTF_16 else "surrogateescape"
+    return path.open(encoding=encoding, errors=errors, newline="")
+
+
+def _separated(path: Path, suffix: str, encoding: str) -> Table:
+    with _opened(path, encoding) as stream:
         sample = stream.read(_SAMPLE)
-    cells = _cells(path, "\t" if suffix == ".tsv" else _separator(sample))
+    cells = _cells(path, "\t" if suffix == ".tsv" else _separator(sample), encoding)
     line, header = next(cells, (1, "it is empty"))
     if isinstance(header, str) or not is_encodable("".join(header)):
         why = header if isinstance(header, str) else "the header is not UTF-8"
@@ -223,10 +255,10 @@ def _separator(sample: str) -> str:
     return found if found and found in header else max(_SEPARATORS, key=header.count)
 
 
-def _cells(path: Path, separator: str) -> Iterator[tuple[int, list[str] | str]]:
+def _cells(path: Path, separator: str, encoding: str) -> Iterator[tuple[int, list[str] | str]]:
     """Yield line and cells of each row that is not blank; in place of cells why they cannot be read."""
     csv.field_size_limit(MOST_ROW_BYTES)
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
+    with _opened(path, encoding) as stream:
         reader = csv.reader(stream, delimiter=separator, strict=True)
         while True:
             line = reader.line_num + 1
@@ -248,8 +280,8 @@ def _is_mark(cells: Sequence[str]) -> bool:
 
 def _record(line: int, cells: list[str] | str, names: tuple[str, ...]) -> ReadRow:
     pairs = [] if isinstance(cells, str) or _is_mark(cells) else [*zip(names, cells, strict=False)]
-    odd = next((name for name, cell in pairs if not is_encodable(cell)), None)
     read = ReadRow(Line(line, 0, 0, None), {name: cell for name, cell in pairs if name}, RowFaults(line))
+    odd = next((name for name, cell in pairs if not is_encodable(cell)), None)
     if isinstance(cells, str):
         read.faults.error("row", cells, _QUOTES)
     elif _is_mark(cells):
@@ -257,16 +289,28 @@ def _record(line: int, cells: list[str] | str, names: tuple[str, ...]) -> ReadRo
     elif any(map(str.strip, cells[len(names) :])):
         read.faults.error("row", f"it has {len(cells)} cells, and the header {len(names)}", _QUOTES)
     elif odd is not None:
-        read.faults.error("row", f"{odd} is not UTF-8", "save the table in UTF-8")
+        read.faults.error("row", f"{odd} is not UTF-8", _SAVED)
     return read
 
 
-def _array(path: Path) -> Iterator[ReadRow]:
+def _lines(path: Path, encoding: str) -> Iterator[ReadRow]:
+    if encoding != _UTF_16:
+        yield from jsonl_rows(path, hashlib.sha256())
+        return
+    decoder = StrictJSON()
+    with _opened(path, encoding) as stream:
+        for number, text in enumerate(stream, start=1):
+            if text.strip():
+                line, faults = Line(number, 0, 0, text.encode()), RowFaults(number)
+                yield ReadRow(line, decode_row(decoder, line.raw, faults), faults)
+
+
+def _array(path: Path, encoding: str) -> Iterator[ReadRow]:
     """Yield the objects of an array; behind one that is not JSON nothing can be read."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding)
     except UnicodeDecodeError as error:
-        raise TableError(path, f"it is not UTF-8: {error.reason}", "save it in UTF-8") from error
+        raise TableError(path, f"it is not UTF-8: {error.reason}", _SAVED) from error
     for line, _ in half_merged(text):
         raise TableError(path, HALF_MERGED, RESOLVE, line)
     decoder, strict = json.JSONDecoder(), StrictJSON()

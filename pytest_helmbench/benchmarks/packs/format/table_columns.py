@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
@@ -380,7 +381,7 @@ def find_columns(path: Path, names: Sequence[str], table_options: TableOptions) 
     of = {field: found[0][0] for field, found in places.items() if found}
     for field, needed in (("question", True), ("answer", bool(choices) or table_options.rubric is None)):
         if field not in of and needed:
-            hint = _ADD.format("question=…, answer=…" if field == "question" else "answer=…")
+            hint = _ADD.format(_offered(field, [name for name in names if name not in of.values()]))
             hint = hint if field == "question" or choices else _RUBRIC.format(hint)
             raise TableError(path, f"no column is found for the {field}; there are {_quoted(names)}", hint)
     if "answer" in of and table_options.rubric is not None:
@@ -393,6 +394,12 @@ def find_columns(path: Path, names: Sequence[str], table_options: TableOptions) 
     return Columns(of, choices[0] if choices else (), table_options.rubric, splits, first, counts_from)
 
 
+def _offered(field: str, names: Sequence[str]) -> str:
+    """Return columns of a table for a field that none is found for, as the option names them."""
+    fields = ("question", "answer") if field == "question" else (field,)
+    return ", ".join(f"{one}={name}" for one, name in zip(fields, [*names, "…", "…"], strict=False))
+
+
 def _places(path: Path, field: str, names: Sequence[str], stated: Mapping[str, str]) -> list[tuple[str, ...]]:
     """Return where a field may be: a column, or for choices several."""
     if field in stated:
@@ -401,7 +408,8 @@ def _places(path: Path, field: str, names: Sequence[str], stated: Mapping[str, s
         lost = [name for name in columns if name not in names]
         if wanted and lost:
             what = f"there is no column {lost[0]!r}; there are {_quoted(names)}"
-            raise TableError(path, what, _ADD.format(f"{field}=…"))
+            near = get_close_matches(lost[0], names, n=1, cutoff=0) or ["…"]
+            raise TableError(path, what, _ADD.format(f"{field}={near[0]}"))
         return [columns] if wanted else []
     free = [name for name in names if name not in {*stated.values()}]
     known = {plain_name(name) for name in FIELDS[field].split(",") if name}
