@@ -65,9 +65,13 @@ def load_models(path: Path, root: Path | None = None) -> ModelsFile:
     )
     _raise_if_broken(findings)
     judges = tuple(
-        _named(value, models)
-        if isinstance(value, str)
-        else _entry(a_mapping(value), _line(document, a_mapping(value), *place), None)
+        _stated_at(
+            _named(value, models)
+            if isinstance(value, str)
+            else _entry(a_mapping(value), _line(document, a_mapping(value), *place), None),
+            path,
+            document.line(*place),
+        )
         for place, value in _judges(document.mapping())
     )
     prices = {one.entry.id: one.entry.price for one in (*judges, *models) if one.entry.price is not None}
@@ -145,6 +149,12 @@ def _system_prompt(item: JsonObject, reader: Reader, folder: Path) -> str | None
     named = a_text(item.get("system_prompt"))
     text = None if named is None else reader.text(folder / Path(named).expanduser())
     return None if text is None else text.strip("\n")
+
+
+def _stated_at(judge: StatedModel, path: Path, line: int | None) -> StatedModel:
+    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    entry = replace(judge.entry, stated_at=f"{shown}:{judge.line or line}")
+    return replace(judge, entry=entry, line=judge.line or line)
 
 
 def _named(judge: str, models: tuple[StatedModel, ...]) -> StatedModel:

@@ -38,6 +38,7 @@ class Session:
         unjudged_failures: Failed reports, those of cases that were judged wrong left out.
         left_over: Items that were never run.
         foreign_skips: How many cases marks or other plugins skipped, by reason.
+        stepwise: `--stepwise` has chosen the cases.
         gated: How the runs stand to their gates; None without gates, in a shard and in a dry run.
     """
 
@@ -48,6 +49,7 @@ class Session:
     unjudged_failures: int
     left_over: int
     foreign_skips: Mapping[str, int]
+    stepwise: bool = False
     gated: GateReport | None = None
 
     @property
@@ -154,11 +156,26 @@ def _headline(session: Session, causes: list[Cause]) -> Headline | None:
         cause=cause_of(counts.reasons, counts.judged),
         constant=_constant(coordinator) if len(coordinator.runs.tallies) > 1 == len(benchmarks) else None,
     )
+    selected = _selected(plan, stepwise=session.stepwise) if plan is not None else ""
     if gated is not None:
-        return headline(gated, state)
+        return headline(gated, replace(state, selected=selected))
     report = _judged(coordinator, {}) if coordinator.runs.tallies else GateReport(())
     scored = GateReport(tuple(run for run in report.runs if run.score is not None))
-    return headline(scored, state, asked=False) if scored.runs or state.reasons else None
+    if scored.runs or state.reasons:
+        return headline(scored, replace(state, selected=selected), asked=False)
+    if not (report.runs and selected):
+        return None
+    subject = report.runs[0].name if len(report.runs) == 1 else ""
+    passed = f"{counts.verdicts[Verdict.PASSED]} {selected} passed"
+    return Headline(None, subject, passed, state.cause, state.hint)
+
+
+def _selected(plan: Plan, *, stepwise: bool) -> str:
+    """Return `of the 7 cases that failed last`, or how else they were chosen; empty for a whole benchmark."""
+    count = count_text(plan.tests, "case")
+    if plan.scope == "by_outcome":
+        return f"of the {count} {'from the last failure on' if stepwise else 'that failed last'}"
+    return f"of the {count_text(plan.tests, 'selected case')}" if plan.scope == "selected" else ""
 
 
 def _constant(coordinator: Coordinator) -> Fraction | None:

@@ -145,6 +145,7 @@ class SessionEnd:
                 unjudged_failures=self._unjudged_failures,
                 left_over=self._role.left_over,
                 foreign_skips=self._foreign_skips,
+                stepwise=bool(self._config.getoption("stepwise", False)),
             )
         )
         if status != exitstatus:

@@ -46,6 +46,7 @@ class SessionState:
         several_benchmarks: The scores of its runs do not compare.
         cause: Why cases have no verdict (`cause_of`).
         constant: Score of the better constant answer, where the runs are of one benchmark; None where unknown.
+        selected: `of the 7 selected cases`; empty for whole runs.
     """
 
     reasons: tuple[str, ...] = ()
@@ -53,6 +54,7 @@ class SessionState:
     several_benchmarks: bool = False
     cause: str = ""
     constant: Fraction | None = None
+    selected: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,7 @@ def headline(report: GateReport, state: SessionState | None = None, *, asked: bo
         all_of = "all " if holds else ""
         subject = f"{all_of}{len(runs)} runs" if holds or len(runs) > _RUNS_SHOWN else ""
         said, cause = _scores(report.runs), state.cause
+    said += f", {state.selected}" if state.selected and runs and not stops else ""
     is_open = bool(failing) and failing[0].is_open and not stops
     return Headline(holds, subject, said, cause, state.hint, runs, is_open=is_open)
 

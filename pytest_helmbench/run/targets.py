@@ -146,7 +146,10 @@ def _endpoint(
     environ: Mapping[str, str],
 ) -> Endpoint | Unusable:
     """Return where a model is reached; a replay needs no key."""
-    found = resolve_endpoint(entry, default_base_url=base_url, default_key_env=key_env, environ=environ)
+    try:
+        found = resolve_endpoint(entry, default_base_url=base_url, default_key_env=key_env, environ=environ)
+    except HelmbenchError as error:
+        raise HelmbenchError(f"{entry.stated_at}: {error}" if entry.stated_at else str(error)) from error
     if isinstance(found, Unusable) and settings.cache_mode is CacheMode.ONLY:
         return replay_endpoint(entry.model_id)
     return found
@@ -296,7 +299,7 @@ def odd_models(file: Path) -> Iterator[Problem]:
             resolve_endpoint(_as_stated(model), default_base_url=None, default_key_env=None, environ={})
         except HelmbenchError as error:
             message, _, hint = str(error).partition("\n  hint: ")
-            yield Problem(file, None, message, hint)
+            yield Problem(file, model.line, message, hint)
 
 
 def _judge_options(judge: str, tested: Sequence[str], settings: Settings) -> tuple[GrantedText, GrantedText]:

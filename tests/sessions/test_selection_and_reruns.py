@@ -175,3 +175,17 @@ def test_skip_and_xfail_marks_of_a_conftest_are_obeyed_and_cost_no_call(
 
     result.assert_outcomes(skipped=1, xfailed=1, passed=1)
     assert _asked(provider) == [2, 3]
+
+
+def test_the_last_line_says_which_cases_were_chosen(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "CALM", "RISK", "CALM")})
+
+    def last(*arguments: str) -> str:
+        return run_tree(pytester, *arguments, url=provider.url).stdout.lines[-1]
+
+    assert not last().endswith("cases")
+    for chosen in (("--helmbench-select=*-*-*-*-PT1,*-*-*-*-PT2",), ("-k", "PT1 or PT2")):
+        assert last(*chosen).endswith(", of the 2 selected cases")
+    last()
+    assert last("--lf") == "test/good: 0 of the 2 cases that failed last passed"
+    assert last("--lf", "-k", "PT2").endswith(" of the 1 case that failed last passed")

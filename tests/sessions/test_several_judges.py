@@ -211,3 +211,23 @@ def test_two_judges_of_one_name_at_two_servers_never_share_a_reply(
     # Judged again by the record.
     assert main(["rescore", "1", "--db", str(database)]) == 0
     assert [row[1:] for row in rows(database, _SAID.format(3))] == expected
+
+
+@pytest.mark.parametrize(
+    ("judge", "sentence"),
+    [
+        ("careful", "3: model id 'careful' is not of the form vendor/name"),
+        ("{id: careful}", "3: model id 'careful' is not of the form vendor/name"),
+        ("openai/careful", "3: the judge openai/careful cannot be called: *OPENAI_API_KEY is set*"),
+    ],
+)
+def test_a_judge_of_models_yml_that_cannot_be_called_is_named_with_its_line(
+    pytester: pytest.Pytester, provider: Provider, judge: str, sentence: str
+) -> None:
+    _bench(pytester)
+    (pytester.path / "models.yml").write_text(
+        f"models:\n  - {{id: test/good, base_url: '{provider.url}'}}\nmarking_model: {judge}\n"
+    )
+    result = run_tree(pytester, "--helmbench-models-file=models.yml")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"ERROR: models.yml:{sentence}"])

@@ -336,8 +336,10 @@ class Announcer:
             judges = target.judges if run.judge_calls or run.may_ask_judge else ()
             for route in (target.model, *judges) if run.usable else ():
                 if isinstance(route.endpoint, Unusable):
+                    at = f"{route.entry.stated_at}: " if route.entry.stated_at else ""
                     raise pytest.UsageError(
-                        f"the judge {route.entry.id} cannot be called: {route.endpoint.reason}; nothing was called\n"
+                        f"{at}the judge {route.entry.id} cannot be called: {route.endpoint.reason};"
+                        " nothing was called\n"
                         "  hint: --helmbench-marking-model=ID names another judge (a model under test, or a name"
                         " without a vendor, is asked at --helmbench-base-url); --helmbench-marking-base-url=URL names"
                         " its server, and --helmbench-marking-api-key-env=NAME the variable of its key"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
@@ -337,11 +338,20 @@ def _key_faults(document: Document, *, multi: bool) -> Iterator[Fault]:
     for key in document.names():
         if key not in _KNOWN_KEYS:
             hint = listed(key, _KNOWN_KEYS, "known keys")
-            yield Fault(document.line(key), f"unknown key {named(key)}", hint, usable=True)
+            is_odd = multi or key != _misspelled_rule(document)
+            yield Fault(document.line(key), f"unknown key {named(key)}", hint, usable=is_odd)
         elif multi and key == "evaluation":
             message = "evaluation means nothing in a multi-criteria scenario"
             hint = "remove it: CR1.md, CR2.md, … say what passes"
             yield Fault(document.line(key), message, hint)
+
+
+def _misspelled_rule(document: Document) -> str | None:
+    """Return the key that was meant as `evaluation` or `category`, where the frontmatter has no rule without it."""
+    names = document.names()
+    wanted = [] if "evaluation" in names else ["evaluation", *({"category"} - {*names})]
+    unknown = (key for key in names if key not in _KNOWN_KEYS)
+    return next((key for key in unknown if get_close_matches(key.lower(), wanted)), None)
 
 
 def _load_rule(
@@ -361,6 +371,8 @@ def _load_rule(
     document = (prompt.document if prompt is not None else None) or Document(None)
     schema = None if response_format is None else bare_schema(response_format)
     source = RuleSource(reader, files, document, schema, perturbations, tools)
+    if _misspelled_rule(document) is not None:
+        return None
     usable = prompt is not None and prompt.usable
     kind = evaluation_type_of(document) if usable or isinstance(document.data, dict) else None
     if kind is not None:

@@ -193,3 +193,26 @@ def test_all_that_is_wrong_with_a_rule_comes_at_once(
 )
 def test_a_field_may_be_empty(tmp_path: Path, lines: list[str]) -> None:
     assert _messages(tmp_path, lines) == []
+
+
+@pytest.mark.parametrize(
+    ("frontmatter", "wanted"),
+    [
+        ("evaluaton:\n  type: contains\n  expected: A\n", ["unknown key 'evaluaton'"]),
+        ("category: A\nevalution:\n  type: contains\n  expected: A\n", ["unknown key 'evalution'"]),
+        ("catgory: A\n", ["unknown key 'catgory'"]),
+        ("category: A\ncategories: [x]\n", []),  # of the author's own
+        ("evaluation:\n  type: contains\n  expected: A\nevaluator: me\n", []),
+    ],
+)
+def test_a_misspelled_key_of_the_rule_is_the_only_error(
+    tmp_path: Path, frontmatter: str, wanted: list[str]
+) -> None:
+    folder = tmp_path / "scenarios" / "P1-B1-S1"
+    folder.mkdir(parents=True)
+    (folder / "S1.md").write_text(f"---\n{frontmatter}---\n\n## Task\n\nSort it.\n")
+    (folder / "S1.json").write_text(json.dumps(_SCHEMA))
+    (folder / "perturbations.md").write_text("# PT1\n\nHm.\n")
+    found = [problem for problems in load_tree(tmp_path).problems.values() for problem in problems]
+    assert [problem.message for problem in found] == wanted
+    assert all("did you mean" in problem.hint and problem.line for problem in found)
