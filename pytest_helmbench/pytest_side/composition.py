@@ -44,6 +44,17 @@ def register(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: An option that cannot be used, or nothing to run.
     """
+    try:
+        _register_plugins(config)
+    except pytest.UsageError as error:
+        if not hasattr(config, "workerinput"):
+            from pytest_helmbench.pytest_side.job_end import report_refusal
+
+            report_refusal(config, str(error))
+        raise
+
+
+def _register_plugins(config: pytest.Config) -> None:
     close_to_others()
     try:
         settings = _settings(config)
@@ -80,7 +91,8 @@ def register(config: pytest.Config) -> None:
     end = SessionEnd(config, role, coordinator, live, shown)
     for plugin, name in ((shown, "failures"), (end, "end"), (LastLine(config, end, shown), "last-words")):
         config.pluginmanager.register(plugin, f"helmbench-{name}")
-    if in_github_actions() or settings.summary not in ("auto", "never"):
+    writes = settings.summary not in ("auto", "never") or config.getoption("--helmbench-markdown", None)
+    if in_github_actions() or writes:
         from pytest_helmbench.pytest_side.job_end import JobEnd
 
         config.pluginmanager.register(JobEnd(config, coordinator, end), "helmbench-job")

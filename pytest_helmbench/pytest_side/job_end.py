@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.scrub import excerpt, quoted_page
+from pytest_helmbench.core.scrub import excerpt, quoted_page, scrub
 from pytest_helmbench.pytest_side.say.ci import in_github_actions
 from pytest_helmbench.pytest_side.say.failures import WorstCases, short_name
 from pytest_helmbench.pytest_side.say.report_files import session_reports
 from pytest_helmbench.pytest_side.session_end import SessionEnd
 from pytest_helmbench.reports.comparison_lines import flipped_codes
+from pytest_helmbench.reports.headline import Headline
 from pytest_helmbench.reports.job_summary import job_summary
+from pytest_helmbench.reports.markdown import markdown_report
+from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.store.fault import StoreError
 
@@ -52,6 +57,24 @@ class Annotation:
         return f"::error {place}title={title}::{excerpt(self.message, _LONGEST).translate(_ESCAPES)}"
 
 
+def report_refusal(config: pytest.Config, message: str) -> None:
+    """Write why a session ends with exit code 4 to the job's summary, an annotation and the Markdown report."""
+    said, _, hint = scrub(message).partition("\n  hint: ")
+    headline = Headline(False, "", " ".join(said.split()), hint=" ".join(hint.split()))
+    wanted = str(config.getoption("--helmbench-summary", None) or "auto")
+    markdown = config.getoption("--helmbench-markdown", None)
+    start, nothing = config.invocation_params.dir, ReportedRuns.of(())
+    with suppress(OSError):  # pytest prints the message
+        if (place := _summary_place(wanted, start)) is not None:
+            with place.open("a" if wanted == "auto" else "w", encoding="utf-8") as file:
+                file.write(job_summary(headline, nothing))
+        if markdown:
+            (start / str(markdown)).write_text(markdown_report(nothing, headline), encoding="utf-8")
+    if in_github_actions():
+        found = Annotation("the session was refused", " Next: ".join(filter(None, (headline.text, hint))))
+        sys.stdout.write(f"{quoted_page(found.command())}\n")
+
+
 class JobEnd:
     """Writes the summary of a job and the lines that become annotations."""
 
@@ -82,6 +105,9 @@ class JobEnd:
         """Append the summary to that of the job, or write it to a file of its own."""
         coordinator, headline = self._coordinator, self._end.headline
         self._is_green = session.exitstatus == pytest.ExitCode.OK
+        if isinstance(error := sys.exc_info()[1], pytest.UsageError):
+            report_refusal(self._config, str(error))
+            return
         place = self._place()
         if place is None or not (coordinator.runs.tallies or headline is not None):
             return
@@ -118,11 +144,7 @@ class JobEnd:
             yield from self._worst.worst(coordinator.runs.losses)
 
     def _place(self) -> Path | None:
-        wanted = self._coordinator.settings.summary
-        if wanted == "auto":
-            named = os.environ.get("GITHUB_STEP_SUMMARY", "") if in_github_actions() else ""
-            return Path(named) if named else None
-        return None if wanted == "never" else self._config.invocation_params.dir / wanted
+        return _summary_place(self._coordinator.settings.summary, self._config.invocation_params.dir)
 
     def _in_repository(self, path: str) -> str:
         """Return a path of pytest's, which is relative to its rootdir, from the folder of the repository."""
@@ -130,3 +152,10 @@ class JobEnd:
         if not repository:
             return path
         return Path(os.path.relpath(self._config.rootpath / path, repository)).as_posix()
+
+
+def _summary_place(wanted: str, start: Path) -> Path | None:
+    if wanted == "auto":
+        named = os.environ.get("GITHUB_STEP_SUMMARY", "") if in_github_actions() else ""
+        return Path(named) if named else None
+    return None if wanted == "never" else start / wanted

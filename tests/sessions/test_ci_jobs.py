@@ -272,3 +272,23 @@ def test_the_script_for_gitlab_runs(repository: Path) -> None:
     environ = {"OPENAI_API_KEY": "sk-test-0123456789", "GITHUB_ACTIONS": ""}
     assert [job.shell(step, environ) for step in document["benchmark"]["script"]] == [0]
     assert all((repository / path).exists() for path in document["benchmark"]["artifacts"]["paths"])
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--helmbench-min-score=P9=0.5", "P9 is not among what was selected"),
+        ("--helmbench-min-score=often", "--helmbench-min-score"),
+    ],
+    ids=["selection", "option"],
+)
+def test_a_session_that_is_refused_says_so_in_every_place_of_a_job(
+    pytester: pytest.Pytester, provider: Provider, option: str, said: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    result = run_tree(pytester, option, "--helmbench-markdown=report.md", url=provider.url)
+    assert (result.ret, provider.count) == (4, 0)
+    (annotation,) = _annotations(result)
+    assert annotation.startswith("::error title=the session was refused::✗ FAILS   ")
+    for place in (annotation, *((pytester.path / name).read_text() for name in ("summary.md", "report.md"))):
+        assert said in place
