@@ -31,7 +31,7 @@ _ROOM_LINES = {
     "run, results": 7_290,
     "store": 5_084,
     "reports, view, imports": 6_978,
-    "pytest_side": 4_850,
+    "pytest_side": 4_885,
     "speed": 328,
     "sandbox": 3_500,
     "engine": 1_676,
