@@ -114,7 +114,7 @@ def test_every_family_that_reads_text_fails_it(
     result.assert_outcomes(failed=judged, skipped=len(made) - judged)
 
 
-@pytest.mark.parametrize("answer", [f'{{"said":{_DEEP}}}', f'{{"said":"red","trace":{_DEEP}}}'])
+@pytest.mark.parametrize("answer", [f'{{"said":{json.dumps(_DEEP)}}}', f'{{"said":"red","trace":{_DEEP}}}'])
 def test_an_application_that_answers_so_is_judged(
     pytester: pytest.Pytester, provider: Provider, answer: str
 ) -> None:
