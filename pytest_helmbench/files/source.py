@@ -154,11 +154,9 @@ class Reader:
             message = "the lines end in a bare carriage return, so the file is one long line"
             self.findings.add(path, Fault(1, message, "save the file with LF line ends"))
             return None
-        merges = [
-            Fault(line, HALF_MERGED, RESOLVE, usable=is_fenced) for line, is_fenced in half_merged(text)
-        ]
+        merges = (Fault(line, HALF_MERGED, RESOLVE, usable=fenced) for line, fenced in half_merged(text))
         self.findings.add(path, *merges)
-        return text if all(fault.usable for fault in merges) else None
+        return text
 
     def cover(self, path: Path, part: str) -> None:
         """Have the content hash cover the part of a file that can change a case, where the rest of it cannot."""

@@ -128,3 +128,13 @@ def test_a_component_without_text_is_a_warning(tmp_path: Path, body: str, has_te
     assert [one.partition(": ")[0] for one in warned] == ["warning scenarios/P1-B1-S1/perturbations.md:1"] * (
         not has_text
     )
+
+
+def test_a_file_with_such_marks_is_read_on(tmp_path: Path) -> None:
+    found = _found(tmp_path, f"{_CONFLICT}\n# PT2\n---\nseverity: 3\n---\n\n# PT3\n\nGo.")
+
+    assert [one.partition(": ")[2] for one in found if "no text" in one or _SENTENCE in one] == [
+        f"{_SENTENCE}: both of its versions stand here\n  hint: keep one version, and remove the lines of <<<<<<<,"
+        " ======= and >>>>>>>",
+        "PT2 has no text\n  hint: write its text below its frontmatter; a case without an addition is fine as it is",
+    ]
