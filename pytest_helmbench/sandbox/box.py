@@ -210,9 +210,6 @@ class Engine(ABC):
         Pulls the image where that is allowed. The answer for an image is found once.
         """
 
-    async def remove_leftovers(self) -> None:  # noqa: B027 - most have none
-        """Remove what killed processes have left with this engine; folders apart."""
-
     @abstractmethod
     def new_workspace(self, image: str | None = None) -> Workspace:
         """Make an empty folder for boxes of this image (None: of this machine); the caller closes it."""

@@ -107,9 +107,6 @@ class _EitherEngine(Engine):
     def python(self, image: str | None, /) -> str:
         return self._one(image).python(image)
 
-    async def remove_leftovers(self) -> None:
-        await self._containers.remove_leftovers()
-
     async def close(self) -> None:
         await self._containers.close()
         await self._local.close()

@@ -14,9 +14,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import REDACTED
 
-ANSWER_FORMS = ("line", "json", "text")
-"""Forms in which a row may ask for its answer: a last line `Answer: …`, a JSON object, the question alone."""
-
 
 class ConfigError(HelmbenchError, ValueError):
     """A manifest, a row or a task specification breaks the format; a `ValueError`, as the format says."""
@@ -142,7 +139,7 @@ class PackTask:
         assets: Public files.
         eval_files: File references of `eval`.
         check: How the row is judged, compiled by its family and read by it alone; None for text families.
-        answer_form: One of `ANSWER_FORMS` that the row or the manifest names; None where neither does.
+        answer_form: `line`, `json` or `text`, as the row or the manifest asks for its answer; None where neither does.
     """
 
     id: str
@@ -235,7 +232,7 @@ class PackRule(CaseRule):
     Args:
         task: The row.
         parity: By the published rules instead of those made for what models really write.
-        form: One of `ANSWER_FORMS`: how the answer was asked for.
+        form: `line`, `json` or `text`: how the answer was asked for.
         judge: Id of the marking model that reads replies whose words alone do not say enough; empty for none.
     """
 
