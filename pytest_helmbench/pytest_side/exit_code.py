@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ class Session:
         status: The exit code that pytest would return.
         models_named: A model was named on the command line.
         only_collected: Nothing was to be run (`--collect-only`, `--fixtures`).
-        unjudged_failures: Failed reports, those of cases that were judged wrong left out.
+        unjudged_failures: Node ids of failed reports, those of cases that were judged wrong left out.
         left_over: Items that were never run.
         foreign_skips: How many cases marks or other plugins skipped, by reason.
         stepwise: `--stepwise` has chosen the cases.
@@ -46,7 +46,7 @@ class Session:
     status: int
     models_named: bool
     only_collected: bool
-    unjudged_failures: int
+    unjudged_failures: Sequence[str]
     left_over: int
     foreign_skips: Mapping[str, int]
     stepwise: bool = False
@@ -77,12 +77,14 @@ class Cause:
         hint: What to do about it; empty for nothing.
         only_alone: It counts only where no cause before it applies.
         is_of_gates: A gate that does not hold states it as well.
+        is_of_tests: It says nothing of a model.
     """
 
     text: str
     hint: str = ""
     only_alone: bool = False
     is_of_gates: bool = False
+    is_of_tests: bool = False
 
 
 def settled(session: Session) -> tuple[int, Headline | None, GateReport | None]:
@@ -153,6 +155,7 @@ def _headline(session: Session, causes: list[Cause]) -> Headline | None:
         tuple(cause.text for cause in said),
         "; ".join(filter(None, dict.fromkeys([*(cause.hint for cause in said), coordinator.goes_on]))),
         several_benchmarks=len(benchmarks) > 1,
+        of_tests=bool(said) and all(cause.is_of_tests for cause in said),
         cause=cause_of(counts.reasons, counts.judged),
         constant=_constant(coordinator) if len(coordinator.runs.tallies) > 1 == len(benchmarks) else None,
     )
@@ -323,10 +326,10 @@ def _failures_without_verdict(session: Session) -> Cause | None:
     gated = session.gated
     if gated is None or not (gated.holds and session.coordinator.gates.asked and session.unjudged_failures):
         return None
-    tests = count_text(session.unjudged_failures, "test")
-    return Cause(
-        f"{tests} ended without a verdict on the model (errors, broken files, Python tests)", only_alone=True
-    )
+    failed = list(dict.fromkeys(session.unjudged_failures))
+    more = f" and {count_text(len(failed) - 1, 'more test')}" if len(failed) > 1 else ""
+    said = f"{failed[0]}{more} ended without a verdict on the model (errors, broken files, Python tests)"
+    return Cause(said, only_alone=True, is_of_tests=True)
 
 
 def _cause_of(sentence: str) -> Cause:

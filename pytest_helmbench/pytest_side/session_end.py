@@ -56,7 +56,7 @@ class SessionEnd:
         self._live = live
         self._shown = shown
         self._broken = 0
-        self._unjudged_failures = 0
+        self._unjudged_failures: list[str] = []
         self._interrupted = False
         self._foreign_skips = Counter[str]()
         self.headline: Headline | None = None
@@ -121,7 +121,8 @@ class SessionEnd:
             self._foreign_skips[skip] += 1
         judged_wrong = carried is not None and carried["verdict"] == "failed" and report.when == "call"
         counted_later = hasattr(report, "helmbench_subtest")
-        self._unjudged_failures += report.failed and not judged_wrong and not counted_later
+        if report.failed and not judged_wrong and not counted_later:
+            self._unjudged_failures.append(report.nodeid)
         return carried
 
     @pytest.hookimpl(tryfirst=True)

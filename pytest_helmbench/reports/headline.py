@@ -47,6 +47,7 @@ class SessionState:
         cause: Why cases have no verdict (`cause_of`).
         constant: Score of the better constant answer, where the runs are of one benchmark; None where unknown.
         selected: `of the 7 selected cases`; empty for whole runs.
+        of_tests: The causes say nothing of a model: its name does not stand before them.
     """
 
     reasons: tuple[str, ...] = ()
@@ -55,6 +56,7 @@ class SessionState:
     cause: str = ""
     constant: Fraction | None = None
     selected: str = ""
+    of_tests: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,7 @@ def headline(report: GateReport, state: SessionState | None = None, *, asked: bo
     elif failing:
         subject, said, cause = failing[0].subject, failing[0].said, stops or state.cause
     elif stops:
-        said = stops
+        subject, said = "" if state.of_tests else subject, stops
     elif len(runs) == 1:
         said, cause = runs[0].said, state.cause
     elif holds is None and (best := _best(report.runs, state)) is not None:

@@ -166,6 +166,7 @@ def test_no_gate_forgives_a_python_test_a_broken_file_or_an_error(
         assert (
             "ended without a verdict on the model (errors, broken files, Python tests)" in _gates(result)[-1]
         )
+        assert re.match(r"✗ FAILS   \S+::\S+ ended without", _gates(result)[-1])
 
 
 @pytest.mark.parametrize("mode", ["-n2"])
