@@ -72,6 +72,7 @@ class Headline:
         runs: Headlines of the runs of a session; empty for a run.
         gates: Gates of a run; None for a session.
         is_open: Its gate does not hold, because it could not have failed.
+        cause_first: The cause explains the finding: the provider is down, the budget is spent.
     """
 
     holds: bool | None
@@ -82,6 +83,7 @@ class Headline:
     runs: tuple[Headline, ...] = ()
     gates: RunGates | None = None
     is_open: bool = False
+    cause_first: bool = False
 
     @property
     def by_run(self) -> tuple[Headline, ...]:
@@ -96,7 +98,8 @@ class Headline:
         """The headline in a line: `✗ FAILS   atlas-mini: 15 of 3240 cases not judged (99.5 %, wanted 100 %)`."""
         mark = {None: "", True: "✓ HOLDS   ", False: "✗ FAILS   "}[self.holds]
         mark = "? INCONCLUSIVE   " if self.is_open else mark
-        return mark + ": ".join(filter(None, (self.subject, self.said, self.cause)))
+        finding = (self.cause, self.said) if self.cause_first else (self.said, self.cause)
+        return mark + ": ".join(filter(None, (self.subject, *finding)))
 
     @property
     def newly_failing(self) -> tuple[PlannedCase, ...]:
@@ -146,7 +149,8 @@ def headline(report: GateReport, state: SessionState | None = None, *, asked: bo
         said, cause = _scores(report.runs), state.cause
     said += f", {state.selected}" if state.selected and runs and not stops else ""
     is_open = bool(failing) and failing[0].is_open and not stops
-    return Headline(holds, subject, said, cause, state.hint, runs, is_open=is_open)
+    cause_first = bool(failing and not stops)
+    return Headline(holds, subject, said, cause, state.hint, runs, is_open=is_open, cause_first=cause_first)
 
 
 def _best(runs: Sequence[RunGates], state: SessionState) -> RunGates | None:

@@ -86,7 +86,7 @@ def test_neither_a_green_job_nor_a_shard_has_annotations(
         pytester.path, "merge", "helmbench-1of1.db", "-o", "merged.db", "--gate", "--junitxml=m.xml"
     )
     first, *_, last = merged.stdout[merged.stdout.index("✗") :].splitlines()
-    assert first == "✗ FAILS   test/good: 3 of 3 cases not judged (0.0 %, wanted 100 %): rejected 3"
+    assert first == "✗ FAILS   test/good: rejected 3: 3 of 3 cases not judged (0.0 %, wanted 100 %)"
     assert last.startswith(
         "  next       the command of the shards with --helmbench-resume --helmbench-db=merged.db"
     )

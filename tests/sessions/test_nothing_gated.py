@@ -47,11 +47,9 @@ def test_a_gate_of_the_ini_file_counts_in_a_session_that_asks_and_in_no_other(
 _UNJUDGED = {
     "its judge is not named": (
         [row("free_response", {"eval.rubric": "Is it kind?"})],
-        True,
         "test/good on demo",
     ),
-    "it has no rows": ([], True, "demo"),
-    "it has no manifest": ([row("free_response")], False, "quiz"),
+    "it has no rows": ([], "demo"),
 }
 
 
@@ -60,11 +58,9 @@ _UNJUDGED = {
 def test_each_named_benchmark_has_to_be_judged_where_a_run_is_required(
     pytester: pytest.Pytester, provider: Provider, why: str, mode: str
 ) -> None:
-    rows, has_manifest, name = _UNJUDGED[why]
+    rows, name = _UNJUDGED[why]
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-    quiz = write_pack(pytester.path / "quiz", rows)
-    if not has_manifest:
-        (quiz / "manifest.yaml").unlink()
+    write_pack(pytester.path / "quiz", rows)
 
     def ran(*words: str) -> pytest.RunResult:
         model = (f"--helmbench-base-url={provider.url}", "--helmbench-model=test/good")
@@ -76,7 +72,7 @@ def test_each_named_benchmark_has_to_be_judged_where_a_run_is_required(
     assert required.ret == pytest.ExitCode.TESTS_FAILED
     assert required.outlines[-1].endswith(f"nothing was judged of {name} (--helmbench-require-run)")
     assert ran("--helmbench-require-run", "-k", "P1-B1").ret == (
-        pytest.ExitCode.OK if has_manifest and rows else pytest.ExitCode.TESTS_FAILED
+        pytest.ExitCode.OK if rows else pytest.ExitCode.TESTS_FAILED
     )
 
 

@@ -326,7 +326,7 @@ def _hosted(model_id: str, named: str | None, environ: Mapping[str, str]) -> End
     if key.variable is not None:
         return _endpoint(model_id, provider, provider.base_url, key)
     variables = [provider.key_variable for provider in routes(model_id)]
-    variable = named or variables[0]
+    variable = named or variables[-1]  # of the model's own vendor, where it has two routes
     if named is None and len(variables) > 1:
         return Unusable(f"neither {' nor '.join(variables)} is set", variable)
     shown = _shown(variable)

@@ -151,7 +151,7 @@ def test_a_key_goes_only_where_it_belongs(
         ("a/b", {}, None, "OPENROUTER_API_KEY is not set", "OPENROUTER_API_KEY"),
         ("a/b", {"OPENROUTER_API_KEY": " "}, None, "OPENROUTER_API_KEY is empty", "OPENROUTER_API_KEY"),
         ("a/b", ALL_KEYS, "OTHER", "OTHER is not set", "OTHER"),
-        ("openai/m", {}, None, "neither OPENROUTER_API_KEY nor OPENAI_API_KEY is set", "OPENROUTER_API_KEY"),
+        ("openai/m", {}, None, "neither OPENROUTER_API_KEY nor OPENAI_API_KEY is set", "OPENAI_API_KEY"),
     ],
 )
 def test_a_model_without_a_key_says_which_variable_was_empty(
