@@ -149,8 +149,7 @@ async def exited(process: Process) -> None:
 
 async def kill_one(process: Process) -> None:
     """Kill the process itself and wait for it."""
-    with suppress(ProcessLookupError):
-        process.kill()
+    send_signal(process, signal.SIGKILL)
     await process.wait()
 
 
@@ -166,9 +165,15 @@ async def end_launched(process: Process) -> None:
 
 def stop_launched(process: Process) -> None:
     """Have the launcher end the program and all that it has started."""
-    with suppress(ProcessLookupError):
-        process.terminate()
-        process.send_signal(signal.SIGCONT)  # a program can stop its launcher, which would hear nothing
+    send_signal(process, signal.SIGTERM)
+    send_signal(process, signal.SIGCONT)  # a program can stop its launcher, which would hear nothing
+
+
+def send_signal(process: Process, number: int) -> None:
+    """Send a signal to a process that has not ended. The process's own methods reap it, behind asyncio's back."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, number)
 
 
 def kill_group(process: Process) -> None:
