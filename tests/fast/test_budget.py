@@ -21,26 +21,26 @@ from pytest_helmbench.options.declarations import OPTIONS
 _COUNTED = {".py", ".js", ".cjs", ".mjs", ".sql", ".jinja", ".css"}
 _SLACK = 1.02
 """A figure of lines is set anew with every issue; between two issues, changes may exceed it by this factor."""
-_PACKAGE_LINES = 75_716
+_PACKAGE_LINES = 77_066
 _ROOM_LINES = {
-    "benchmarks/packs": 12_650,
-    "benchmarks/bench_packs": 5_451,
-    "benchmarks/scenario_trees": 5_338,
-    "benchmarks": 1_961,
-    "gateway": 7_800,
-    "run, results": 7_290,
-    "store": 5_084,
-    "reports, view, imports": 6_978,
-    "pytest_side": 4_997,
+    "benchmarks/packs": 12_821,
+    "benchmarks/bench_packs": 5_450,
+    "benchmarks/scenario_trees": 5_410,
+    "benchmarks": 1_998,
+    "gateway": 7_948,
+    "run, results": 7_371,
+    "store": 5_127,
+    "reports, view, imports": 7_094,
+    "pytest_side": 5_002,
     "speed": 328,
-    "sandbox": 3_500,
-    "engine": 1_676,
-    "core": 3_341,
-    "scoring": 2_609,
-    "cli": 2_853,
+    "sandbox": 3_499,
+    "engine": 1_702,
+    "core": 3_393,
+    "scoring": 2_615,
+    "cli": 2_871,
     "files, judging, options, plugin": 4_437,
 }
-_TEST_LINES = 57_000
+_TEST_LINES = 57_460
 _MOST = {"modules": 400, "settings": 75, "commands": 20, "dependencies": 15}
 
 
