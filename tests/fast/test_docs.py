@@ -10,6 +10,7 @@ import pytest
 from paths import ROOT
 from readme import TASK_PAGES
 
+from pytest_helmbench.benchmarks.packs.format.table_columns import FIELDS
 from pytest_helmbench.options.declarations import OPTIONS
 
 _DOCS = ROOT / "docs"
@@ -38,6 +39,14 @@ def _prose(page: Path) -> str:
 def _anchors(page: Path) -> Iterator[str]:
     for heading in re.findall(r"^#+ (.+)$", _prose(page), re.MULTILINE):
         yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_every_name_of_a_table_column_is_in_the_docs(field: str) -> None:
+    (row,) = re.findall(rf"^\| {field} \| (.*) \|$", (_DOCS / "packs.md").read_text("utf-8"), re.MULTILINE)
+    named = re.split(r", |; ", row)
+    missing = [name for name in filter(None, FIELDS[field].split(", ")) if name not in named]
+    assert missing == [], "name it in docs/packs.md, in the table of columns"
 
 
 @pytest.mark.parametrize("name", _MOST_WORDS)

@@ -70,6 +70,7 @@ def _messages(root: Path, lines: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("name", EVALUATION_TYPES)
 def test_what_is_wrong_at_any_key_has_a_line_and_a_hint(tmp_path: Path, name: str) -> None:
+    assert name in _HEALTHY, f"give an example of {name} here: the values of a healthy rule, in _HEALTHY"
     for key, value in product((*EVALUATION_TYPES[name].keys, "polarity", "type", "other"), _WRONG):
         values = {"type": name, **_HEALTHY[name], key: value}
         place = 3 + [*values].index(key)
