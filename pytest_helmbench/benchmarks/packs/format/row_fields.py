@@ -111,9 +111,8 @@ def earlier_messages(faults: RowFaults, where: str, value: JsonValue) -> None:
     roles = ("system", "user", "assistant")
     for number, one in enumerate(value if isinstance(value, list) else [None], start=1):
         keys = one if isinstance(one, dict) else {}
-        check = RowFaults(0)
-        check_text(check, where, keys.get("content"))
-        if check.errors or keys.keys() != {"role", "content"} or keys["role"] not in roles:
+        is_said = kind_of(keys.get("content")) == "text" and keys.get("role") in roles
+        if not is_said or len(keys) > 2:
             hint = f'write {{"role": …, "content": a text}}, with a role of {", ".join(roles)}'
             faults.error(where, f"entry {number} is not a message", hint)
 

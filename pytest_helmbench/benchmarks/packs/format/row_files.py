@@ -118,13 +118,12 @@ def decode_row(decoder: StrictJSON, raw: bytes | None, faults: RowFaults) -> dic
         faults.error("row", message, "save the file with the encoding UTF-8")
         return None
     except NotJSONError as error:
-        hint = "every line is one JSON object of its own"
+        what, hint = f"this is not valid JSON: {error}", "every line is one JSON object of its own"
         if is_merge_mark(raw.decode("utf-8", "replace")):
-            faults.error("row", HALF_MERGED, RESOLVE)
-            return None
-        if b"\r" in raw.rstrip(b"\r\n"):
+            what, hint = HALF_MERGED, RESOLVE
+        elif b"\r" in raw.rstrip(b"\r\n"):
             hint = "save the file with LF line ends"
-        faults.error("row", f"this is not valid JSON: {error}", hint)
+        faults.error("row", what, hint)
         return None
     for flaw in flaws:
         is_deep = flaw.key and len(flaw.place) > 2
@@ -233,12 +232,10 @@ def _separated(path: Path, suffix: str, encoding: str) -> Table:
     with _opened(path, encoding) as stream:
         sample = stream.read(_SAMPLE)
     cells = _cells(path, "\t" if suffix == ".tsv" else _separator(sample), encoding)
-    line, header = next(cells, (1, "it is empty"))
-    if isinstance(header, str) or not is_encodable("".join(header)):
-        why = header if isinstance(header, str) else "the header is not UTF-8"
-        raise TableError(path, why, "save it in UTF-8 with a first line that names the columns", line)
-    if _is_mark(header):
-        raise TableError(path, HALF_MERGED, RESOLVE, line)
+    line, header, why = next(cells, (1, [], "it is empty"))
+    if why or not is_encodable("".join(header)):
+        hint = RESOLVE if why == HALF_MERGED else "save it in UTF-8 with a first line that names the columns"
+        raise TableError(path, why or "the header is not UTF-8", hint, line)
     names = tuple(name.strip() for name in header)
     if twice := [name for name in dict.fromkeys(names) if name and names.count(name) > 1]:
         raise TableError(path, f"two columns are named {named(twice[0])}", "rename one of them", line)
@@ -255,8 +252,8 @@ def _separator(sample: str) -> str:
     return found if found and found in header else max(_SEPARATORS, key=header.count)
 
 
-def _cells(path: Path, separator: str, encoding: str) -> Iterator[tuple[int, list[str] | str]]:
-    """Yield line and cells of each row that is not blank; in place of cells why they cannot be read."""
+def _cells(path: Path, separator: str, encoding: str) -> Iterator[tuple[int, list[str], str]]:
+    """Yield line and cells of each row that is not blank; without cells, why they cannot be read."""
     csv.field_size_limit(MOST_ROW_BYTES)
     with _opened(path, encoding) as stream:
         reader = csv.reader(stream, delimiter=separator, strict=True)
@@ -266,30 +263,27 @@ def _cells(path: Path, separator: str, encoding: str) -> Iterator[tuple[int, lis
                 cells = next(reader, None)
             except csv.Error as error:
                 is_open = "end of data" in str(error)
-                yield line, "a quote is never closed" if is_open else f"the quotes are wrong: {error}"
+                yield line, [], "a quote is never closed" if is_open else f"the quotes are wrong: {error}"
                 continue
             if cells is None:
                 return
-            if any(map(str.strip, cells)):
-                yield line, cells
+            if cells and is_merge_mark(cells[0]) and (cells[0][0] != "=" or not any(cells[1:])):
+                yield line, [], HALF_MERGED
+            elif any(map(str.strip, cells)):
+                yield line, cells, ""
 
 
-def _is_mark(cells: Sequence[str]) -> bool:
-    return is_merge_mark(cells[0]) and (cells[0][0] != "=" or not any(cells[1:]))
-
-
-def _record(line: int, cells: list[str] | str, names: tuple[str, ...]) -> ReadRow:
-    pairs = [] if isinstance(cells, str) or _is_mark(cells) else [*zip(names, cells, strict=False)]
-    read = ReadRow(Line(line, 0, 0, None), {name: cell for name, cell in pairs if name}, RowFaults(line))
+def _record(line: int, cells: list[str], why: str, names: tuple[str, ...]) -> ReadRow:
+    pairs = [*zip(names, cells, strict=False)]
+    hint = RESOLVE if why == HALF_MERGED else _QUOTES
     odd = next((name for name, cell in pairs if not is_encodable(cell)), None)
-    if isinstance(cells, str):
-        read.faults.error("row", cells, _QUOTES)
-    elif _is_mark(cells):
-        read.faults.error("row", HALF_MERGED, RESOLVE)
-    elif any(map(str.strip, cells[len(names) :])):
-        read.faults.error("row", f"it has {len(cells)} cells, and the header {len(names)}", _QUOTES)
+    if any(map(str.strip, cells[len(names) :])):
+        why = f"it has {len(cells)} cells, and the header {len(names)}"
     elif odd is not None:
-        read.faults.error("row", f"{odd} is not UTF-8", _SAVED)
+        why, hint = f"{odd} is not UTF-8", _SAVED
+    read = ReadRow(Line(line, 0, 0, None), {name: cell for name, cell in pairs if name}, RowFaults(line))
+    if why:
+        read.faults.error("row", why, hint)
     return read
 
 

@@ -88,38 +88,33 @@ NO_TABLE_OPTIONS = TableOptions({})
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Where a table has its fields; of choices the column that lists them, or one for each.
+    """Where a table has its fields.
 
     Args:
-        of: The column of each other field.
-        choices: Columns of choices.
+        of: The columns of each field: one, or of choices one for each.
         rubric: For tables without answers.
         splits: A text in the column of answers may hold several.
         first_label: As the user states it: `0`, `1`, or empty where a number is the text of a choice; None for no word.
         counts_from: The number of the first choice; None where a number is the text of a choice.
     """
 
-    of: Mapping[str, str]
-    choices: tuple[str, ...] = ()
-    rubric: str | None = None
-    splits: bool = False
-    first_label: str | None = None
-    counts_from: int | None = 0
+    of: Mapping[str, tuple[str, ...]]
+    rubric: str | None
+    splits: bool
+    first_label: str | None
+    counts_from: int | None
 
     @property
     def family(self) -> str:
         """The family of every row."""
-        return table_family(choices=bool(self.choices), answers="answer" in self.of)
+        return table_family(choices="choices" in self.of, answers="answer" in self.of)
 
     @property
     def stated(self) -> dict[str, str]:
         """The columns as a manifest names them."""
-        of = {
-            "answers" if self.splits and field == "answer" else field: name for field, name in self.of.items()
-        }
-        listed = {"choices": "|".join(self.choices)} if self.choices else {}
-        label = {} if self.first_label is None else {"first_label": self.first_label}
-        return {**of, **listed, **label}
+        names = {"answer": "answers"} if self.splits else {}
+        of = {names.get(field, field): self.column(field) for field in self.of}
+        return of | ({} if self.first_label is None else {"first_label": self.first_label})
 
     def pack_row(self, record: ReadRow, name: str) -> dict[str, JsonValue]:
         """Return a row as a pack has it, and add to the record what is wrong with it.
@@ -131,10 +126,10 @@ class Columns:
         cells = record.row or {}
         context: JsonValue = self._read(record, "context", context_of, None)
         question = self._read(record, "question", question_of, Question("", []))
-        answers = self.answers(record)
+        answers = self._answers(record)
         shown: dict[str, JsonValue] = {"messages": question.before} if question.before else {}
-        if self.choices:
-            choices = self.choices_in(record)
+        if "choices" in self.of:
+            choices = self._choices(record)
             passage = field_text("context")({"context": context})
             shown["question"] = f"{passage}\n\n{question.text}" if passage else question.text
             shown["choices"] = [*choices.texts]
@@ -147,7 +142,7 @@ class Columns:
         tolerance = self._read(record, "tolerance", text_of, "")
         if tolerance:
             hidden["tolerance"] = float(tolerance) if tolerance.replace(".", "", 1).isdecimal() else tolerance
-        used = {*self.of.values(), *self.choices}
+        used = {column for columns in self.of.values() for column in columns}
         return {
             "id": self._read(record, "id", text_of, "") or name,
             "family": self.family,
@@ -158,51 +153,51 @@ class Columns:
             },
         }
 
+    def column(self, field: str) -> str:
+        """Return the column of a field, as options name it; empty for none."""
+        return "|".join(self.of.get(field, ()))
+
     def cell(self, record: ReadRow, field: str) -> JsonValue:
         """Return the cell of a field; the cells of choices that have a column each."""
-        cells = record.row or {}
-        if field == "choices" and len(self.choices) > 1:
-            return [cells.get(column) for column in self.choices]
-        return cells.get(self._column(field))
+        cells = [(record.row or {}).get(column) for column in self.of.get(field, ())]
+        return cells if len(cells) > 1 else next(iter(cells), None)
 
-    def answers(self, record: ReadRow) -> list[str]:
-        """Return the answers of a row; none where the table has none."""
+    def _answers(self, record: ReadRow) -> list[str]:
         return self._read(record, "answer", partial(answers_of, split=self.splits), [])
 
-    def choices_in(self, record: ReadRow) -> ChoiceTexts:
+    def _choices(self, record: ReadRow) -> ChoiceTexts:
         """Return the choices of a row; the last ones may be left empty."""
+        columns = self.of["choices"]
         found = self._read(record, "choices", choices_of, ChoiceTexts([], []))
         if "" in found.texts:
             at = found.texts.index("")
-            which = self.choices[at] if len(self.choices) > 1 else at + 1
+            which = columns[at] if len(columns) > 1 else at + 1
             what = f"choice {which} is empty, and a later one is not"
             hint = "fill the cell, or move the later ones up"
             record.faults.errors.append(Fault(record.line.number, what, hint))
-        return found if len(self.choices) == 1 else ChoiceTexts(found.texts, [*self.choices])
+        return found if len(columns) == 1 else ChoiceTexts(found.texts, [*columns])
 
     def numbers(self, record: ReadRow) -> Iterator[tuple[int | None, ...]]:
-        """Yield the places of the choices that each number of an answer may name, by what it counts from."""
-        choices = self.choices_in(record)
-        for answer in self.answers(record):
+        """Yield the places of the choices that each number may name, in the order of `_FIRST_LABELS`."""
+        choices = self._choices(record)
+        for answer in self._answers(record):
             if answer.isdecimal() and _labelled(answer, choices) is None:
-                yield tuple(_place(answer, choices, first) for first in _FIRST_LABELS.values())
+                places = tuple(_place(answer, choices, first) for first in _FIRST_LABELS.values())
+                yield places
 
     def _read(self, record: ReadRow, field: str, read: Callable[[JsonValue], Cell], default: Cell) -> Cell:
         """Return what the cell of a field says; the default after adding to its record why it cannot be read."""
-        if field not in self.of and field != "choices":
+        if field not in self.of:
             return default
         try:
             return read(self.cell(record, field))
         except CellError as error:
-            column = self._column(field)
+            column = self.column(field)
             shown = "" if column == field else f" (column {_quoted([column])})"
             if record.row:
                 fault = Fault(record.line.number, f"{field} is {error}{shown}", error.hint)
                 record.faults.errors.append(fault)
             return default
-
-    def _column(self, field: str) -> str:
-        return "|".join(self.choices) if field == "choices" else self.of.get(field, "")
 
     def _choice(self, answer: str, choices: ChoiceTexts) -> JsonValue:
         """Return the choice that an answer names, as a pack has it: a letter, a text, or -1 where it names none."""
@@ -321,23 +316,19 @@ class Tables:
         Raises:
             TableError: They do not tell.
         """
-        if not columns.choices or columns.first_label is not None:
+        if "choices" not in columns.of or columns.first_label is not None:
             return columns
         if self.columns is not None:
             return replace(columns, counts_from=self.columns.counts_from)
         records = (record for one in self.paths for record in open_table(one).records)
         numbers = [places for record in records for places in columns.numbers(record) if {*places} != {None}]
-        by_reading = {
-            first: [places[at] for places in numbers] for at, first in enumerate(_FIRST_LABELS.values())
-        }
-        fitting = {first: places for first, places in by_reading.items() if None not in places}
-        if len({tuple(places) for places in fitting.values()}) == 1:
-            return replace(columns, counts_from=next(iter(fitting)))
-        column = _quoted([columns.of["answer"]])
-        ways = " or ".join(
-            "be texts of choices" if first is None else f"count from {first}" for first in fitting
-        )
-        what = f"may {ways}" if fitting else "fit no one way to count the choices"
+        readings = zip(_FIRST_LABELS.values(), zip(*numbers, strict=True), strict=False)
+        fitting = {first: places for first, places in readings if None not in places}
+        if not numbers or len({*fitting.values()}) == 1:
+            return replace(columns, counts_from=next(iter(fitting), 0))
+        column = _quoted([columns.column("answer")])
+        ways = ["be texts of choices" if first is None else f"count from {first}" for first in fitting]
+        what = f"may {' or '.join(ways)}" if ways else "fit no one way to count the choices"
         raise TableError(path, f"the numbers in the column {column} {what}", _FIRST)
 
     def _check_answers(self, path: Path, columns: Columns, kinds: Counter[str]) -> None:
@@ -346,7 +337,7 @@ class Tables:
         Raises:
             TableError: Most of the answers are.
         """
-        column = columns.of.get("answer", "")
+        column = columns.column("answer")
         named = f"the column {_quoted([column])}"
         if kinds["assertion"] > (0 if column.startswith("__expected") else kinds["text"] / 2):
             what = (
@@ -354,7 +345,7 @@ class Tables:
             )
             raise TableError(path, what, "write the accepted answers alone, or a rubric for a marking model")
         is_stated = bool(self._options.columns.keys() & _ANSWER_FIELDS)
-        is_class = plain_name(column) == "label" and not is_stated and not columns.choices
+        is_class = plain_name(column) == "label" and not is_stated and "choices" not in columns.of
         if is_class and 0 < kinds["text"] == kinds["number"]:
             hint = f"{_ADD.format('choices=…')}, or 'answer={column}' where the numbers are the answers"
             raise TableError(
@@ -377,21 +368,23 @@ def find_columns(path: Path, names: Sequence[str], table_options: TableOptions) 
             candidates = _quoted([column for columns in found for column in columns])
             hint = _ADD.format(f"{field}={'|'.join(found[0])}")
             raise TableError(path, f"more than one column may be the {field}: {candidates}", hint)
-    choices = places.pop("choices")
-    of = {field: found[0][0] for field, found in places.items() if found}
-    for field, needed in (("question", True), ("answer", bool(choices) or table_options.rubric is None)):
-        if field not in of and needed:
-            hint = _ADD.format(_offered(field, [name for name in names if name not in of.values()]))
-            hint = hint if field == "question" or choices else _RUBRIC.format(hint)
+    places["choices"] = places.pop("choices")  # behind the others, as users are shown them
+    of = {field: found[0] for field, found in places.items() if found}
+    needed = ("question", "answer") if "choices" in of or table_options.rubric is None else ("question",)
+    for field in needed:
+        if field not in of:
+            used = {columns[0] for one, columns in of.items() if one != "choices"}
+            hint = _ADD.format(_offered(field, [name for name in names if name not in used]))
+            hint = hint if field == "question" or "choices" in of else _RUBRIC.format(hint)
             raise TableError(path, f"no column is found for the {field}; there are {_quoted(names)}", hint)
     if "answer" in of and table_options.rubric is not None:
-        what = f"a rubric reads tables without answers, and the column {of['answer']!r} has answers"
+        what = f"a rubric reads tables without answers, and the column {of['answer'][0]!r} has answers"
         raise TableError(path, what, f"leave the rubric out, or {_ADD.format('answer=')}")
     first = table_options.columns.get("first_label")
     if first is not None and first not in _FIRST_LABELS:
         raise TableError(path, f"first_label is {first!r}, and not the number of the first choice", _FIRST)
     counts_from = _FIRST_LABELS[first or ""] if first is not None else 0
-    return Columns(of, choices[0] if choices else (), table_options.rubric, splits, first, counts_from)
+    return Columns(of, table_options.rubric, splits, first, counts_from)
 
 
 def _offered(field: str, names: Sequence[str]) -> str:
