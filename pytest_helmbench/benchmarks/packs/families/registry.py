@@ -30,13 +30,6 @@ def family_named(name: str) -> Family | None:
     return family
 
 
-def table_family(*, choices: bool, answers: bool) -> str:
-    """Return the name of the family of the rows of a table, by what it has columns for."""
-    if choices:
-        return "multiple_choice"
-    return "short_answer" if answers else "free_response"
-
-
 def family_of(task: PackTask) -> Family | None:
     """Return the family of a row; None for one that is not known here."""
     return family_named(task.task_type)

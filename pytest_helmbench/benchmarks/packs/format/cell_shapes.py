@@ -61,13 +61,6 @@ class ChoiceTexts(NamedTuple):
     labels: list[str]
 
 
-class Question(NamedTuple):
-    """A question, and the messages before it."""
-
-    text: str
-    before: list[JsonValue]
-
-
 def plain_name(name: str) -> str:
     """Return a name as names are compared: without case, spaces and underscores."""
     return "".join(name.replace("_", "").split()).casefold()
@@ -97,26 +90,23 @@ def context_of(value: JsonValue) -> JsonValue:
     return "\n\n".join(text_of(one, _CONTEXT) for one in (value if isinstance(value, list) else [value]))
 
 
-def question_of(value: JsonValue) -> Question:
-    """Return a text, or a list of messages as a conversation whose last message is the question."""
+def question_of(value: JsonValue) -> tuple[str, list[JsonValue]]:
+    """Return a question and the messages before it: of a text, or of a list of messages that ends with the question."""
     read = _structure(value)
-    if isinstance(read, str):
-        return Question(_needed(read.strip()), [])
     listed = read if isinstance(read, list) else [read]
-    if not any(keys <= a_mapping(one).keys() for one in listed for keys in _MESSAGE_KEYS):
-        return Question(_needed(text_of(value, _QUESTION)), [])
+    is_text = isinstance(read, str)
+    if is_text or not any(keys <= a_mapping(one).keys() for one in listed for keys in _MESSAGE_KEYS):
+        return _needed(text_of(value, _QUESTION)), []
     *before, (role, text) = map(_message, listed)
     if role != "user":
         raise CellError(f"a conversation that ends with a message of {role!r}", "end it with one of 'user'")
-    return Question(text, [{"role": role, "content": said} for role, said in before])
+    return text, [{"role": role, "content": said} for role, said in before]
 
 
 def answers_of(value: JsonValue, *, split: bool) -> list[str]:
     """Return the answers of a cell: one of a text, all of a list or of an object of TriviaQA or SQuAD.
 
-    Args:
-        value: The cell.
-        split: A text may hold several, as a JSON list or with `|` between.
+    A text that may be `split` holds several as a JSON list or with `|` between.
     """
     read = _structure(value)
     if isinstance(value, str) and isinstance(read, dict):

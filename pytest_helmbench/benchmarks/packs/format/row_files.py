@@ -78,12 +78,7 @@ def unusable(path: Path) -> Problem | None:
 
 
 def row_lines(path: Path, digest: hashlib._Hash, most: int = MOST_ROW_BYTES) -> Iterator[Line]:
-    """Yield the lines of a row file that are not blank, and add them to a hash.
-
-    Args:
-        path: The file.
-        digest: The hash.
-        most: Bytes of a line that are read.
+    """Yield the lines of a row file that are not blank, and add them to a hash; of each, `most` bytes are read.
 
     Raises:
         OSError: The file cannot be read on.
@@ -138,9 +133,8 @@ def _where(flaw: Flaw) -> str:
     """Name the place of a flaw; below a field of `eval` no further, for its keys may be hidden values."""
     parts = [str(part) for part in flaw.place]
     shown = ".".join(parts[:2])
-    if not parts or parts[0] not in _OPEN or not shown.isprintable() or len(shown) > 80:
-        return "row"
-    return shown
+    is_shown = parts and parts[0] in _OPEN and shown.isprintable() and len(shown) <= 80
+    return shown if is_shown else "row"
 
 
 class TableError(ConfigError):
@@ -310,9 +304,8 @@ def _array(path: Path, encoding: str) -> Iterator[ReadRow]:
     decoder, strict = json.JSONDecoder(), StrictJSON()
     at = _next(text, 0)
     if text[at : at + 1] != "[":
-        raise TableError(
-            path, "this is not an array of objects", "write [{…}, {…}], or one object per line of a .jsonl"
-        )
+        hint = "write [{…}, {…}], or one object per line of a .jsonl"
+        raise TableError(path, "this is not an array of objects", hint)
     line, counted, stop = 1, 0, at
     while (at := _next(text, stop + 1)) < len(text) and text[at] != "]":
         line, counted = line + text.count("\n", counted, at), at

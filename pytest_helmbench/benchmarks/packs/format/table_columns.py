@@ -18,11 +18,9 @@ from typing import TypeVar
 from weakref import finalize
 
 from pytest_helmbench.benchmarks.authoring import counted
-from pytest_helmbench.benchmarks.packs.families.registry import table_family
 from pytest_helmbench.benchmarks.packs.format.cell_shapes import (
     CellError,
     ChoiceTexts,
-    Question,
     answers_of,
     choices_of,
     context_of,
@@ -107,7 +105,9 @@ class Columns:
     @property
     def family(self) -> str:
         """The family of every row."""
-        return table_family(choices="choices" in self.of, answers="answer" in self.of)
+        if "choices" in self.of:
+            return "multiple_choice"
+        return "short_answer" if "answer" in self.of else "free_response"
 
     @property
     def stated(self) -> dict[str, str]:
@@ -117,26 +117,22 @@ class Columns:
         return of | ({} if self.first_label is None else {"first_label": self.first_label})
 
     def pack_row(self, record: ReadRow, name: str) -> dict[str, JsonValue]:
-        """Return a row as a pack has it, and add to the record what is wrong with it.
-
-        Args:
-            record: As read.
-            name: Its id, where it has no column for that.
-        """
+        """Return a row as a pack has it, under a name where it has no id, and add to the record what is wrong."""
         cells = record.row or {}
         context: JsonValue = self._read(record, "context", context_of, None)
-        question = self._read(record, "question", question_of, Question("", []))
+        unread: tuple[str, list[JsonValue]] = ("", [])
+        question, before = self._read(record, "question", question_of, unread)
         answers = self._answers(record)
-        shown: dict[str, JsonValue] = {"messages": question.before} if question.before else {}
+        shown: dict[str, JsonValue] = {"messages": before} if before else {}
         if "choices" in self.of:
             choices = self._choices(record)
             passage = field_text("context")({"context": context})
-            shown["question"] = f"{passage}\n\n{question.text}" if passage else question.text
+            shown["question"] = f"{passage}\n\n{question}" if passage else question
             shown["choices"] = [*choices.texts]
             hidden: dict[str, JsonValue] = {"answer": [self._choice(one, choices) for one in answers]}
         else:
             has_answers = "answer" in self.of
-            shown["question" if has_answers else "prompt"] = question.text
+            shown["question" if has_answers else "prompt"] = question
             shown |= {"context": context} if context else {}
             hidden = {"accepted_answers": [*answers]} if has_answers else {"rubric": self.rubric}
         tolerance = self._read(record, "tolerance", text_of, "")
@@ -219,13 +215,7 @@ def _labelled(answer: str, choices: ChoiceTexts) -> int | None:
 
 
 def _place(answer: str, choices: ChoiceTexts, counts_from: int | None) -> int | None:
-    """Return the place of the choice that a number names; None for none.
-
-    Args:
-        answer: Its digits.
-        choices: Of its row.
-        counts_from: The number of the first choice; None where a number is the text of a choice.
-    """
+    """Return the place of the choice that a number names, counted as in `Columns`; None for none."""
     if counts_from is None:
         return choices.texts.index(answer) if answer in choices.texts else None
     place = int(answer) - counts_from if len(answer) <= _MOST_DIGITS else -1
@@ -292,20 +282,14 @@ class Tables:
         place = self.paths.index(path)
         kinds = Counter[str]()
         for number, record in enumerate(table.records, start=1):
-            line = record.line.number
             row = columns.pack_row(record, f"row-{place + 1}.{number}" if place else f"row-{number}")
-            for kind in kinds_of_answer(columns.cell(record, "answer")):
-                kinds[kind] += 1
+            kinds.update(kinds_of_answer(columns.cell(record, "answer")))
             answers = next(iter(a_mapping(row["eval"]).values()))
             self.several += isinstance(answers, list) and len({*map(str, answers)}) > 1
             whole = not record.faults.errors
             raw = json.dumps(row, ensure_ascii=False).encode() if whole else b""
-            yield ReadRow(
-                Line(line, self._rows.tell(), len(raw), raw),
-                row if whole else None,
-                record.faults,
-                str(row["id"]),
-            )
+            line = Line(record.line.number, self._rows.tell(), len(raw), raw)
+            yield ReadRow(line, row if whole else None, record.faults, str(row["id"]))
             self._rows.write(raw)
         self.whole += 0 if columns.splits else kinds["list"]
         self._check_answers(path, columns, kinds)
@@ -369,7 +353,7 @@ def find_columns(path: Path, names: Sequence[str], table_options: TableOptions) 
             hint = _ADD.format(f"{field}={'|'.join(found[0])}")
             raise TableError(path, f"more than one column may be the {field}: {candidates}", hint)
     places["choices"] = places.pop("choices")  # behind the others, as users are shown them
-    of = {field: found[0] for field, found in places.items() if found}
+    of = {field: found[0] if field == "choices" else found[0][:1] for field, found in places.items() if found}
     needed = ("question", "answer") if "choices" in of or table_options.rubric is None else ("question",)
     for field in needed:
         if field not in of:
