@@ -83,7 +83,8 @@ def changed_rules_text(found: RunComparison) -> str:
 
 
 def missing_parts(found: RunComparison) -> Iterator[str]:
-    """Yield that a part with a limit has no case in both runs; nothing where nothing was compared."""
+    """Yield that a part with a limit has no case in both runs; the reason where nothing was compared."""
+    yield from filter(None, (found.reason,))
     compared = {scope.code for scope in found.scopes}
     for limit in found.limits if compared else ():
         if limit.code not in compared:
@@ -94,11 +95,8 @@ def comparison_lines(found: RunComparison, name: str) -> list[str]:
     """Return the sentences of a comparison of the run `name`, one line each."""
     baseline = baseline_name(found)
     head = f"compare {name} with {baseline}"
-    lost = [f"{head}: {line}" for line in _lost_lines(found)]
-    if not found.scopes:
-        notes = (f"{head}: {note}" for note in comparison_notes(found))
-        return [*lost, f"{head}: does not hold: {found.reason}", *notes]
-    lines = lost + [
+    lines = [f"{head}: {line}" for line in _lost_lines(found)]
+    lines += [
         f"{f'compare {name} {scope.code}'.strip()} with {baseline}: {scope_line(found, scope)}"
         for scope in found.scopes
     ]
@@ -113,14 +111,16 @@ def comparison_text(found: RunComparison) -> list[str]:
         return lines
     row = table(FIGURES_HEAD, [figure_cells(found.beside)], left=("",))
     changed = changed_text(found.beside.changed)
-    return [*lines, *_flipped_lines(found), *row, changed, *differing_lines(found.beside)]
+    flips = [
+        f"{label} {len(cases)}: {flipped_codes(cases, _FLIPPED_SHOWN)}" for label, cases in _flips(found)
+    ]
+    return [*lines, *flips, *row, changed, *differing_lines(found.beside)]
 
 
-def _flipped_lines(found: RunComparison) -> Iterator[str]:
-    """Yield `newly failing 18: P1-B1-S1-PT1 (severity 9), …`, and the same of cases that pass newly."""
-    for label, cases in (("newly failing", found.newly_failing), ("newly passing", found.newly_passing)):
-        if cases:
-            yield f"{label} {len(cases)}: {flipped_codes(cases, _FLIPPED_SHOWN)}"
+def _flips(found: RunComparison) -> list[tuple[str, Sequence[PlannedCase]]]:
+    """Return the cases that fail and those that pass newly, each with their label."""
+    both = (("newly failing", found.newly_failing), ("newly passing", found.newly_passing))
+    return [(label, cases) for label, cases in both if cases]
 
 
 def changed_text(found: ChangedVerdicts) -> str:
@@ -286,17 +286,14 @@ def comparison_section(
     """
     title = f"{plain(found.model)} with {plain(baseline_name(found))}"
     yield from (f"{head} {title}: {found.verdict.value}", "")
-    for title, cases in (("Newly failing", found.newly_failing), ("Newly passing", found.newly_passing)):
-        if cases:
-            shown = 3 if opening else 2
-            rows = [
-                (one.code, str(one.severity), code_span(opening.get(one.code, ""), 120))[:shown]
-                for one in cases
-            ]
-            left = ("case", "perturbation")
-            names = ("case", "severity", "perturbation")[:shown]
-            table = pipe_table(names, rows, left=left, most=_FLIPPED_SHOWN)
-            yield from (f"**{title}: {len(cases)}**", "", *table, "")
+    names = ("case", "severity", "perturbation")[: 3 if opening else 2]
+    for label, cases in _flips(found):
+        rows = [
+            (one.code, str(one.severity), code_span(opening.get(one.code, ""), 120))[: len(names)]
+            for one in cases
+        ]
+        table = pipe_table(names, rows, left=("case", "perturbation"), most=_FLIPPED_SHOWN)
+        yield from (f"**{label.capitalize()}: {len(cases)}**", "", *table, "")
     for label, codes, _ in lost_parts(found):
         advice = "" if found.allows_gone else " (`--helmbench-allow-gone` or a new baseline accepts that)"
         yield from (f"**{label.capitalize()}: {len(codes)}**{advice}: {plain(_some_codes(codes))}", "")
@@ -314,9 +311,6 @@ def comparison_section(
 
 def _remarks(found: RunComparison) -> Iterator[str]:
     """Yield remarks on a comparison that its figures do not show."""
-    if not found.scopes:
-        yield from (found.reason, *comparison_notes(found))
-        return
     for scope in found.scopes:
         verdict, said = found.verdict_of(scope), conclusion_text(found, scope)
         if verdict is not Conclusion.REGRESSED and said != verdict.value:

@@ -22,7 +22,7 @@ from pytest_helmbench.reports.comparison_lines import (
 from pytest_helmbench.reports.tables import count_text, reasons_text, share
 from pytest_helmbench.results.comparing import INCONCLUSIVE_PASSES
 from pytest_helmbench.results.gates import GateReport, RunGates
-from pytest_helmbench.scoring.changes import LEAST_CHANGED, Conclusion
+from pytest_helmbench.scoring.changes import LEAST_CHANGED
 from pytest_helmbench.scoring.run_score import RunScore, Score
 from pytest_helmbench.scoring.thresholds import GateVerdict, breach_text, gate_figures, wanted
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 BUDGET_SPENT = "the budget was spent: what it could not pay was skipped"
 _SHOWN = 5
 _RUNS_SHOWN = 3
-_FAILING = (Conclusion.REGRESSED, Conclusion.COLLAPSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,10 +244,8 @@ def _missed(run: RunGates) -> Iterator[str]:
         return
     if not found.allows_gone:
         yield from (said for _, _, said in lost_parts(found))
-    if not found.scopes and found.reason:
-        yield found.reason
     for scope in found.scopes:
-        if found.verdict_of(scope) in _FAILING:
+        if found.verdict_of(scope).fails:
             size, p = change_size(scope), p_text(scope.change.p)
             yield f"{scope.code} {size} against {baseline_name(found)}, {p}: {_conclusion(found, scope)}".lstrip()
     yield from missing_parts(found)
@@ -290,7 +287,7 @@ def _run_block(run: RunGates) -> Iterator[str]:
     if found is None:
         return
     for scope in found.scopes:
-        p = f", {p_text(scope.change.p)}" if found.verdict_of(scope) in _FAILING else ""
+        p = f", {p_text(scope.change.p)}" if found.verdict_of(scope).fails else ""
         before = f"{baseline_name(found)}, {share(scope.baseline_score)}"
         change = f"{change_size(scope)}{p}: {conclusion_text(found, scope)}"
         yield _line(f"baseline {scope.code}", f"{before}: {change}")

@@ -15,7 +15,7 @@ from pytest_helmbench.results.differences import (
     Difference,
     SideBySide,
     by_code,
-    scoring_differences,
+    scoring_rules,
     side_by_side,
 )
 from pytest_helmbench.results.stored_scores import one_row_each
@@ -47,17 +47,6 @@ INCONCLUSIVE_PASSES = "the gate lets that pass"
 WHOLE_RUN = (Limit("", Fraction(0)),)
 """No drop of the run score is allowed."""
 
-_WORST_FIRST = (
-    Conclusion.REGRESSED,
-    Conclusion.COLLAPSED,
-    Conclusion.CASES_GONE,
-    Conclusion.NOT_COUNTED,
-    Conclusion.NOT_COMPARABLE,
-    Conclusion.INCONCLUSIVE,
-    Conclusion.NOT_WORSE,
-    Conclusion.NO_CHANGE,
-)
-
 _MUCH_RECORDED = Fraction(1, 10)
 
 
@@ -67,12 +56,8 @@ class RunRef:
 
     Args:
         path: Results file, or baseline file.
-        run_id: Its number there.
         name: What people call it: `run 12`, `run 3 of old.db`.
-        session_id: Of its session.
-        benchmark: What names its benchmark; of a baseline file its name alone.
-        model: Id.
-        status: How it ended.
+        benchmark: Of a baseline file its name alone.
         scope: `by_outcome` makes no fair sample.
     """
 
@@ -99,9 +84,7 @@ class ComparedRun:
 
     Args:
         ref: Where it stands.
-        benchmark_hash: Of its content.
         settings: That it was made with; empty where unknown.
-        cases: By code.
         sample: How it was asked for: `--helmbench-sample=0.2, seed 1`; empty for all.
         defined: Cases of its benchmark, selected or not; empty where unknown.
         scoring: `weights`, `floors` and `cap` of its benchmark, empty for none of them; None where unknown.
@@ -141,13 +124,10 @@ class PlannedCase:
     """A case that a run has planned, and that carries points.
 
     Args:
-        code: Of the case.
         pillar: `P1`.
         behaviour: `P1-B2`.
         unit: What it stands or falls with: its perturbation, its cluster, or itself.
         stake: |base| of each criterion, times the weight of the case in its sample.
-        difficulty: Of its condition.
-        criteria: How many.
         severity: |base| of each criterion.
     """
 
@@ -172,8 +152,6 @@ class PairedCases:
         other_rules: Case × criterion judged by other rules.
         recorded: Replies of the candidate that came from the record.
         compared: Points by behaviour.
-        newly_failing: Cases that passed in the baseline and fail now.
-        newly_passing: Cases that failed in the baseline and pass now.
     """
 
     cases: list[ComparedCase] = field(default_factory=list)
@@ -191,13 +169,10 @@ class RunComparison:
     """The result of comparing a run with its baseline.
 
     Args:
-        model: Under test.
-        candidate: Its run.
-        baseline: The other one; None where there is none.
+        baseline: None where there is none.
         limits: How far the run and its named parts may have dropped.
         scopes: How they changed; parts without a compared case are left out.
         behaviours: How each one changed.
-        cases_compared: Cases in both runs.
         changeable: Perturbations, clusters or rows of these cases in which a wrong answer costs points.
         cases_left_out: Planned by the candidate, and not compared.
         cases_changed: Of them, those whose content is another one now.
@@ -278,7 +253,7 @@ class RunComparison:
         if not self.allows_gone:
             verdicts += [Conclusion.CASES_GONE] if self.gone else []
             verdicts += [Conclusion.NOT_COUNTED] if self.uncounted else []
-        return min(verdicts, key=_WORST_FIRST.index)
+        return min(verdicts, key=[*Conclusion].index)
 
     def verdict_of(self, scope: ScopeChange) -> Conclusion:
         """Return the conclusion about the run or a named part."""
@@ -315,9 +290,6 @@ def compare_runs(
 
     Args:
         facts: Of the candidate: severities, difficulties and weights are those of its benchmark.
-        candidate: The run with its replies.
-        baseline: The other run, likewise.
-        limits: How far the run and its named parts may drop.
     """
     empty = _scoped(facts, candidate, baseline, limits)
     if unfair := [run.ref.name for run in (candidate, baseline) if run.ref.scope == "by_outcome"]:
@@ -365,10 +337,7 @@ def _scoped(
         not_comparable(candidate.ref, baseline.ref, limits, ""),
         gone=gone_cases(missing, defined),
         uncounted=uncounted,
-        rules_changed=(
-            *scoring_differences(baseline.scoring, candidate.scoring),
-            *_points_differences(baseline, candidate, uncounted),
-        ),
+        rules_changed=tuple(rule for rule in _rules(baseline, candidate, uncounted) if rule[1] != rule[2]),
         cases_not_selected=sum(code not in selected for code in baseline.cases) if defined else 0,
     )
 
@@ -407,17 +376,14 @@ def _uncounted(facts: RunFacts, baseline: ComparedRun) -> tuple[str, ...]:
     return tuple(sorted(found, key=natural_key))
 
 
-def _points_differences(
-    baseline: ComparedRun, candidate: ComparedRun, uncounted: Collection[str]
-) -> Iterator[Difference]:
-    """Yield the severities and difficulties of judged cases that differ, those of uncounted ones left out."""
+def _rules(baseline: ComparedRun, candidate: ComparedRun, uncounted: Collection[str]) -> Iterator[Difference]:
+    """Yield floors, weights and cap, and severity and difficulty of each judged case that still counts."""
+    yield from scoring_rules(baseline.scoring, candidate.scoring)
     for code in sorted(baseline.cases.keys() & candidate.cases.keys() - {*uncounted}, key=natural_key):
         before, after = baseline.cases[code].points, candidate.cases[code].points
         if before is not None and after is not None:
-            if before.severity != after.severity:
-                yield f"severity of {code}", before.severity, after.severity
-            if before.difficulty != after.difficulty:
-                yield f"difficulty of {code}", before.difficulty, after.difficulty
+            yield f"severity of {code}", before.severity, after.severity
+            yield f"difficulty of {code}", before.difficulty, after.difficulty
 
 
 def gone_cases(codes: Iterable[str], defined: Collection[str]) -> tuple[str, ...]:
@@ -472,13 +438,7 @@ def behaviour_weights(facts: RunFacts, planned: Sequence[PlannedCase]) -> dict[s
 def common_share(
     planned: Sequence[PlannedCase], paired: PairedCases, weights: Mapping[str, Fraction]
 ) -> Fraction | None:
-    """Return the share of the planned points that was compared, as coverage weighs them; None without points.
-
-    Args:
-        planned: By one of the two runs.
-        paired: What both have.
-        weights: Of the behaviours in its benchmark.
-    """
+    """Return the share of the planned points that was compared, as coverage weighs them; None without points."""
     total, points = sum(weights.values()), _points(planned)
     if not total:
         return None
@@ -497,18 +457,8 @@ def _points(planned: Sequence[PlannedCase]) -> dict[str, int | Fraction]:
     return points
 
 
-def pair_cases(
-    planned: Sequence[PlannedCase],
-    candidate: ComparedRun,
-    baseline: ComparedRun,
-) -> PairedCases:
-    """Return the planned cases that two runs have judged by the same rules.
-
-    Args:
-        planned: By the candidate.
-        candidate: The one with its replies.
-        baseline: The other one, likewise.
-    """
+def pair_cases(planned: Sequence[PlannedCase], candidate: ComparedRun, baseline: ComparedRun) -> PairedCases:
+    """Return the cases that the candidate has planned, and that both runs have judged by the same rules."""
     paired = PairedCases()
     same_content = candidate.benchmark_hash == baseline.benchmark_hash
     for case in planned:

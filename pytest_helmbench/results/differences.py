@@ -122,20 +122,17 @@ def _deciding(run: RunDetail) -> Iterator[tuple[str, JsonValue]]:
             yield name, value
 
 
-def scoring_differences(
+def scoring_rules(
     before: Mapping[str, JsonValue] | None, after: Mapping[str, JsonValue] | None
 ) -> Iterator[Difference]:
-    """Yield floors, weights and cap of two benchmarks that differ; nothing where one is unknown."""
+    """Yield floors, weights and cap of two benchmarks; nothing where one is unknown."""
     if before is None or after is None:
         return
     for key, noun, default in (("floors", "floor", None), ("weights", "weight", 1)):
         first, second = by_code(before, key), by_code(after, key)
         for code in sorted({*first, *second}, key=natural_key):
-            values = first.get(code, default), second.get(code, default)
-            if values[0] != values[1]:
-                yield f"{noun} of {code}", *values
-    if before.get("cap") != after.get("cap"):
-        yield "cap", before.get("cap"), after.get("cap")
+            yield f"{noun} of {code}", first.get(code, default), second.get(code, default)
+    yield "cap", before.get("cap"), after.get("cap")
 
 
 def by_code(scoring: Mapping[str, JsonValue] | None, key: str) -> Mapping[str, JsonValue]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.scoring.changes import Conclusion
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.scoring.thresholds import GateVerdict, Threshold, gate, parse_share, parse_thresholds
 
@@ -37,6 +35,11 @@ class Gates:
         """Whether a score must reach something, or must not have dropped."""
         return bool(self.thresholds) or self.baseline is not None
 
+    @property
+    def any(self) -> bool:
+        """Whether a gate is asked for, or a coverage alone."""
+        return self.asked or self.min_coverage is not None
+
     def judge(
         self,
         scores: Mapping[str, RunScore | None],
@@ -50,19 +53,21 @@ class Gates:
             comparisons: With the baselines, by the same names; None where none is asked for.
             cases: How many each run has judged, by the same names; None where that is not known.
         """
-        runs = (self._run(name, score, comparisons or {}) for name, score in scores.items())
-        return GateReport(tuple(replace(run, cases=(cases or {}).get(run.name)) for run in runs))
+        compared, counts = comparisons or {}, cases or {}
+        runs = (self._run(name, one, compared.get(name), counts.get(name)) for name, one in scores.items())
+        return GateReport(tuple(runs))
 
-    def _run(self, name: str, score: RunScore | None, comparisons: Mapping[str, RunComparison]) -> RunGates:
-        comparison = comparisons.get(name)
+    def _run(
+        self, name: str, score: RunScore | None, comparison: RunComparison | None, cases: JudgedCases | None
+    ) -> RunGates:
         if score is None:
-            return RunGates(name, comparison=comparison, worse=comparison is not None)
-        if not (self.asked or self.min_coverage is not None or comparison is not None):
-            return RunGates(name, score, min_coverage=Fraction(0))
+            return RunGates(name, comparison=comparison, worse=comparison is not None, cases=cases)
+        if not (self.any or comparison is not None):
+            return RunGates(name, score, min_coverage=Fraction(0), cases=cases)
         coverage = self.min_coverage if self.min_coverage is not None else Fraction(1)
         verdicts = tuple(gate(score, threshold, coverage) for threshold in self.thresholds)
-        worse = self.baseline is not None if comparison is None else comparison.verdict in _FAILING
-        return RunGates(name, score, verdicts, coverage, comparison, worse=worse)
+        worse = self.baseline is not None if comparison is None else comparison.verdict.fails
+        return RunGates(name, score, verdicts, coverage, comparison, worse, cases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +112,11 @@ class RunGates:
     cases: JudgedCases | None = None
 
     @property
-    def covered(self) -> bool:
-        """Whether enough was judged. A threshold looks at that itself, so only a run without one may fall short."""
-        if self.score is None or self.verdicts:
-            return True
-        return (self.score.total.coverage or 0) >= self.min_coverage
-
-    @property
     def holds(self) -> bool:
         """Whether the run reaches all that was asked."""
         return (
             self.score is not None
-            and self.covered
+            and (self.score.total.coverage or 0) >= self.min_coverage
             and not self.worse
             and not self.score.breached
             and not self.cannot_fail
@@ -143,17 +141,6 @@ class GateReport:
     def holds(self) -> bool:
         """Whether all gates hold."""
         return bool(self.runs) and all(run.holds for run in self.runs)
-
-
-_FAILING = frozenset(
-    {
-        Conclusion.REGRESSED,
-        Conclusion.COLLAPSED,
-        Conclusion.CASES_GONE,
-        Conclusion.NOT_COUNTED,
-        Conclusion.NOT_COMPARABLE,
-    }
-)
 
 
 def read_gates(

@@ -102,16 +102,21 @@ _HETEROGENEITY = 1.3
 
 
 class Conclusion(StrEnum):
-    """The conclusion of a comparison."""
+    """The conclusion of a comparison; the worst comes first."""
 
     REGRESSED = "regressed"
     COLLAPSED = "collapsed"
-    NOT_WORSE = "not worse"
-    NO_CHANGE = "no change"
-    INCONCLUSIVE = "inconclusive"
-    NOT_COMPARABLE = "not comparable"
     CASES_GONE = "cases gone"
     NOT_COUNTED = "cases no longer counted"
+    NOT_COMPARABLE = "not comparable"
+    INCONCLUSIVE = "inconclusive"
+    NOT_WORSE = "not worse"
+    NO_CHANGE = "no change"
+
+    @property
+    def fails(self) -> bool:
+        """Whether a gate with this conclusion does not hold."""
+        return self not in (Conclusion.INCONCLUSIVE, Conclusion.NOT_WORSE, Conclusion.NO_CHANGE)
 
 
 @dataclass(frozen=True, slots=True)
