@@ -134,7 +134,7 @@ def _standing(refs: Sequence[RunRef], reports: Sequence[RunReport], gates: Gates
         cause=cause,
         constant=next((score for one in reports[:1] for _, score in flagging(one)), None),
     )
-    asked = kept.asked or kept.min_coverage is not None or bool(compared)
+    asked = kept.any or bool(compared)
     return headline(kept.judge(scores, compared, cases), state, asked=asked)
 
 

@@ -109,16 +109,14 @@ def _found(function: str) -> tuple[Callable[..., object], bool]:
         for step in name.split("."):
             found = getattr(found, step)
     except Exception as error:
-        message = f"python:{function} cannot be imported: {_said(error)}"
         hint = "the module is looked for as Python does, and in the folder where the session was started"
         if module in sys.modules:
             hint = f"{module} is there, and has no {name}"
         elif not (isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")):
             hint = f"importing {module} by itself shows where that comes from"
-        raise TransportError(Fault(FaultKind.DEAD_MODEL, None, "no_function", message, hint=hint)) from error
+        raise _no_function(function, f"cannot be imported: {_said(error)}", hint) from error
     if not callable(found):
-        message = f"python:{function} is {type(found).__name__}, not a function"
-        raise TransportError(Fault(FaultKind.DEAD_MODEL, None, "no_function", message))
+        raise _no_function(function, f"is {type(found).__name__}, not a function")
     return found, _takes_request(function, found)
 
 
@@ -136,10 +134,15 @@ def _takes_request(function: str, found: Callable[..., object]) -> bool:
     try:
         signature.bind([], **({"request": {}} if takes_request else {}))
     except TypeError as error:
-        message = f"python:{function} cannot be called with the messages of a case: {error}"
         hint = "def answer(messages): …, with a parameter 'request' where it wants all of the request"
-        raise TransportError(Fault(FaultKind.DEAD_MODEL, None, "no_function", message, hint=hint)) from error
+        why = f"cannot be called with the messages of a case: {error}"
+        raise _no_function(function, why, hint) from error
     return takes_request
+
+
+def _no_function(function: str, why: str, hint: str = "") -> TransportError:
+    message = f"python:{function} {why}"
+    return TransportError(Fault(FaultKind.DEAD_MODEL, None, "no_function", message, hint=hint))
 
 
 async def _on_its_own(call: Awaitable[object]) -> object:
@@ -172,10 +175,7 @@ async def _in_thread(call: Callable[[], object]) -> object:
         try:
             settle = partial(done.set_result, call())
         except BaseException as error:  # noqa: BLE001 - SystemExit of the user's code is a fault like others
-            usable = isinstance(error, Exception) and not isinstance(
-                error, StopIteration
-            )  # no future takes that
-            if not usable:
+            if not isinstance(error, Exception) or isinstance(error, StopIteration):  # no future takes that
                 error = RuntimeError(repr(error)).with_traceback(error.__traceback__)
             settle = partial(done.set_exception, error)
         if not loop.is_closed():

@@ -18,7 +18,7 @@ from pytest_helmbench.results.gates import GateReport, JudgedCases
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.run_report import better_constant
 from pytest_helmbench.run.coordinator import Coordinator
-from pytest_helmbench.run.plan import Plan
+from pytest_helmbench.run.plan import Plan, PlannedRun
 
 if TYPE_CHECKING:
     from pytest_helmbench.results.comparing import RunComparison
@@ -60,7 +60,18 @@ class Session:
     @property
     def has_gate(self) -> bool:
         """Whether a score or a coverage must be reached."""
-        return self.coordinator.gates.asked or self.coordinator.gates.min_coverage is not None
+        return self.coordinator.gates.any
+
+    @property
+    def asked_runs(self) -> Sequence[PlannedRun]:
+        """The planned runs, in a shard those with a case."""
+        plan = self.plan
+        return () if plan is None else [run for run in plan.runs if run.tests or plan.shard is None]
+
+    def has_judged(self, run: PlannedRun) -> bool:
+        """Return whether a case of a planned run was judged."""
+        run_id = self.coordinator.runs.run_ids.get(run.key)
+        return run_id is not None and self.coordinator.runs.tallies[run_id].judged > 0
 
     @property
     def counts(self) -> RunCounts:
@@ -158,18 +169,18 @@ def _headline(session: Session, causes: list[Cause]) -> Headline | None:
         of_tests=bool(said) and all(cause.is_of_tests for cause in said),
         cause=cause_of(counts.reasons, counts.judged),
         constant=_constant(coordinator) if len(coordinator.runs.tallies) > 1 == len(benchmarks) else None,
+        selected=_selected(plan, stepwise=session.stepwise) if plan is not None else "",
     )
-    selected = _selected(plan, stepwise=session.stepwise) if plan is not None else ""
     if gated is not None:
-        return headline(gated, replace(state, selected=selected))
+        return headline(gated, state)
     report = _judged(coordinator, {}) if coordinator.runs.tallies else GateReport(())
     scored = GateReport(tuple(run for run in report.runs if run.score is not None))
     if scored.runs or state.reasons:
-        return headline(scored, replace(state, selected=selected), asked=False)
-    if not (report.runs and selected):
+        return headline(scored, state, asked=False)
+    if not (report.runs and state.selected):
         return None
     subject = report.runs[0].name if len(report.runs) == 1 else ""
-    passed = f"{counts.verdicts[Verdict.PASSED]} {selected} passed"
+    passed = f"{counts.verdicts[Verdict.PASSED]} {state.selected} passed"
     return Headline(None, subject, passed, state.cause, state.hint)
 
 
@@ -266,27 +277,15 @@ def _nothing_judged(session: Session) -> Cause | None:
 
 def _unjudged_models(session: Session) -> list[str]:
     """Return the planned models of which no case was judged."""
-    runs = session.coordinator.runs
-    if runs.plan is None:
-        return []
-    ids = runs.run_ids
-    judged = {
-        run.model
-        for run in runs.plan.runs
-        if (run_id := ids.get(run.key)) is not None and runs.tallies[run_id].judged
-    }
-    asked = (run.model for run in runs.plan.runs if run.tests or runs.plan.shard is None)
-    return list(dict.fromkeys(model for model in asked if model not in judged))
+    runs = () if session.plan is None else session.plan.runs
+    judged = {run.model for run in runs if session.has_judged(run)}
+    return list(dict.fromkeys(run.model for run in session.asked_runs if run.model not in judged))
 
 
 def _unjudged_benchmarks(session: Session, plan: Plan) -> list[str]:
     """Return the runs of which no case was judged, and what was named and has no case at all."""
-    runs, library = session.coordinator.runs, session.coordinator.library
-    found = [
-        name
-        for run, name in zip(plan.runs, planned_names(session.coordinator, plan).values(), strict=True)
-        if not runs.tallies[runs.run_ids[run.key]].judged and (run.tests or plan.shard is None)
-    ]
+    library, names = session.coordinator.library, planned_names(session.coordinator, plan)
+    found = [names[run.key] for run in session.asked_runs if not session.has_judged(run)]
     found += [loaded.outline.name for loaded in library.loaded if not (loaded.count() or loaded.broken)]
     return found + [path.name for path in library.named_for_nothing]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -65,9 +65,7 @@ def report_refusal(config: pytest.Config, message: str) -> None:
     markdown = config.getoption("--helmbench-markdown", None)
     start, nothing = config.invocation_params.dir, ReportedRuns.of(())
     with suppress(OSError):  # pytest prints the message
-        if (place := _summary_place(wanted, start)) is not None:
-            with place.open("a" if wanted == "auto" else "w", encoding="utf-8") as file:
-                file.write(job_summary(headline, nothing))
+        _write_summary(wanted, start, lambda: job_summary(headline, nothing))
         if markdown:
             (start / str(markdown)).write_text(markdown_report(nothing, headline), encoding="utf-8")
     if in_github_actions():
@@ -108,13 +106,11 @@ class JobEnd:
         if isinstance(error := sys.exc_info()[1], pytest.UsageError):
             report_refusal(self._config, str(error))
             return
-        place = self._place()
-        if place is None or not (coordinator.runs.tallies or headline is not None):
+        if not coordinator.runs.tallies and headline is None:
             return
+        wanted, start = coordinator.settings.summary, self._config.invocation_params.dir
         try:
-            text = job_summary(headline, session_reports(coordinator))
-            with place.open("a" if coordinator.settings.summary == "auto" else "w", encoding="utf-8") as file:
-                file.write(text)
+            _write_summary(wanted, start, lambda: job_summary(headline, session_reports(coordinator)))
         except (OSError, StoreError) as error:
             coordinator.note(f"no job summary: {error}")
 
@@ -143,9 +139,6 @@ class JobEnd:
         if not is_data and not self._config.pluginmanager.has_plugin(_SAME_WORK):
             yield from self._worst.worst(coordinator.runs.losses)
 
-    def _place(self) -> Path | None:
-        return _summary_place(self._coordinator.settings.summary, self._config.invocation_params.dir)
-
     def _in_repository(self, path: str) -> str:
         """Return a path of pytest's, which is relative to its rootdir, from the folder of the repository."""
         repository = os.environ.get("GITHUB_WORKSPACE", "")
@@ -154,8 +147,12 @@ class JobEnd:
         return Path(os.path.relpath(self._config.rootpath / path, repository)).as_posix()
 
 
-def _summary_place(wanted: str, start: Path) -> Path | None:
+def _write_summary(wanted: str, start: Path, text: Callable[[], str]) -> None:
+    """Append a text to the summary of the job, or write it to a file of its own."""
+    named, mode = None if wanted == "never" else wanted, "w"
     if wanted == "auto":
-        named = os.environ.get("GITHUB_STEP_SUMMARY", "") if in_github_actions() else ""
-        return Path(named) if named else None
-    return None if wanted == "never" else start / wanted
+        named, mode = (os.environ.get("GITHUB_STEP_SUMMARY") or None) if in_github_actions() else None, "a"
+    if named is not None:
+        written = text()  # before the file is opened: it may fail
+        with (start / named).open(mode, encoding="utf-8") as file:
+            file.write(written)

@@ -78,7 +78,6 @@ def read_baseline_options(
         baselines: `RUN` or `MODEL=RUN`, each.
         max_drop: `0.02`, `P1-B4=0.05,0.02` or None.
         models: Under test, where they are known: they distinguish a name with `=` in it from `MODEL=RUN`.
-        allows_gone: Whether a benchmark may have lost cases of its baseline.
 
     Raises:
         BaselineError: A drop without a baseline, or two baselines for the same runs.
@@ -143,8 +142,6 @@ def partner(
 
     Args:
         found: What was named as baseline.
-        benchmark: Of the run.
-        model: Its model.
         beside: The benchmarks of all runs that are compared with it.
         alone: It is the only run of its benchmark.
         explicit: The baseline was named for this very model, or for this very run.
@@ -170,7 +167,6 @@ class Baselines:
     """The baselines of a session: found before the first call, compared with at the end.
 
     Args:
-        asked: By the options.
         own: The session's results file.
         start: Folder that paths are relative to.
     """

@@ -72,7 +72,6 @@ def resolve(
     """Return the runs that an address represents.
 
     Args:
-        address: As typed.
         own: The results file of the command or session.
         start: Folder that paths are relative to.
         benchmark: The one whose newest complete session is `last`; with None `last` is the newest, complete or not.
@@ -131,7 +130,6 @@ def _last(address: str, files: tuple[Path, Path], back: int, benchmark: Benchmar
     """Return the newest session of any benchmark, or an earlier one; of one benchmark the newest complete one.
 
     Args:
-        address: As given.
         files: Where it is looked for, and our own results file.
         back: How many sessions before the newest.
         benchmark: Only its runs have to be complete; None for any benchmark, complete or not.

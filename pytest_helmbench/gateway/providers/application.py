@@ -95,17 +95,14 @@ class HttpApplication(_Application):
     def sent(self, encoded: bytes, body: JsonObject) -> bytes:
         """Return the request in the form of the application."""
         del encoded
-        if self.template.request is None:
-            return json.dumps(as_asked(body), ensure_ascii=True).encode()
-        return json.dumps(filled(self.template.request, _values(body)), ensure_ascii=True).encode()
+        form = self.template.request
+        request = as_asked(body) if form is None else filled(form, _values(body))
+        return json.dumps(request, ensure_ascii=True).encode()
 
     def read(self, answer: bytes) -> bytes:
         """Return the text that the template points at as a chat completion; without a choice where there is none."""
         places = self.template.response
-        if "text" not in places:
-            return answer
-        document = decoded_json(answer)
-        if document is None:
+        if "text" not in places or (document := decoded_json(answer)) is None:
             return answer
         return json.dumps(_completion(document, places), ensure_ascii=True).encode()
 
@@ -115,17 +112,17 @@ class HttpApplication(_Application):
         if path is None:
             return Provider.lack(self, document)
         answer = document.get("answer")
-        if _at(answer, path) is None:
-            return MissingReply("no_reply", f"null at {path!r}, where 'response' has the text", is_final=True)
-        found = _at(answer, path)
+        found, place = _at(answer, path), f"at {path!r}, where 'response' has the text"
+        if found is None:
+            return MissingReply("no_reply", f"null {place}", is_final=True)
         if isinstance(found, dict | list):
-            return _other_shape(found, path)
-        names = ", ".join(answer) if isinstance(answer, dict) else type(answer).__name__
-        hint = f"name its place in models.yml; the answer holds: {names}"
-        hint = "write 'response: $': the whole answer is the text" if isinstance(answer, str) else hint
-        return MissingReply(
-            "no_choices", f"nothing at {path!r}, where 'response' has the text", hint, is_final=True
-        )
+            what, hint = _other_shape(found, path)
+        elif isinstance(answer, str):
+            what, hint = "nothing", "write 'response: $': the whole answer is the text"
+        else:
+            names = ", ".join(answer) if isinstance(answer, dict) else type(answer).__name__
+            what, hint = "nothing", f"name its place in models.yml; the answer holds: {names}"
+        return MissingReply("no_choices", f"{what} {place}", hint, is_final=True)
 
     def unread_hint(self) -> str:
         """Return how an entry reads what is not JSON."""
@@ -246,13 +243,11 @@ def _completion(document: JsonValue, places: Mapping[str, str]) -> dict[str, obj
         "model": stated("model"),
         "usage": {name: value for name, value in usage.items() if value is not None},
         "answer": document,
+        "error": _stated_error(document, places["text"]),
     }
-    completion["error"] = _stated_error(document, places["text"])
-    text = _text_in(stated("text"))
-    if text is None:
-        return completion
-    message = {"role": "assistant", "content": text}
-    completion["choices"] = [{"message": message, "finish_reason": stated("finish_reason", "stop")}]
+    if (text := _text_in(stated("text"))) is not None:
+        message = {"role": "assistant", "content": text}
+        completion["choices"] = [{"message": message, "finish_reason": stated("finish_reason", "stop")}]
     return completion
 
 
@@ -268,13 +263,11 @@ def _text_in(found: object) -> str | None:
     return found if isinstance(found, str) else json.dumps(found)
 
 
-def _other_shape(found: dict[str, JsonValue] | list[JsonValue], path: str) -> MissingReply:
-    """Return that an object or a list stands where the text is wanted, and what is in it."""
+def _other_shape(found: dict[str, JsonValue] | list[JsonValue], path: str) -> tuple[str, str]:
+    """Return what stands where the text is wanted, and a hint that names what is in it."""
     if isinstance(found, dict):
         kind, held = "an object", ", ".join(map(repr, found)) or "nothing"
         inner = next((key for key, value in found.items() if isinstance(value, str)), "KEY")
     else:
         kind, held, inner = "a list", f"{len(found)} entries", "0"
-    what = f"{kind} at {path!r}, where 'response' has the text"
-    hint = f"name the text in it, such as 'response: {path}.{inner}'; it holds: {held}"
-    return MissingReply("no_choices", what, hint, is_final=True)
+    return kind, f"name the text in it, such as 'response: {path}.{inner}'; it holds: {held}"

@@ -143,12 +143,7 @@ def refuse_unknown_floors(coordinator: Coordinator, plan: Plan) -> None:
     Raises:
         pytest.UsageError: One is not, so it can never fail.
     """
-    gates = coordinator.gates
-    for root in (
-        dict.fromkeys(run.benchmark for run in plan.runs)
-        if gates.asked or gates.min_coverage is not None
-        else ()
-    ):
+    for root in dict.fromkeys(run.benchmark for run in plan.runs if coordinator.gates.any):
         loaded = coordinator.library.load(Path(root))
         floors = {} if loaded.scoring is None else loaded.scoring.floors
         known = {pillar.code for pillar in loaded.outline.catalogue(()).pillars} if floors else set()
