@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from importlib import import_module
 
@@ -28,6 +29,13 @@ def family_named(name: str) -> Family | None:
         return None
     family: Family = import_module(f"{__package__}.{name}.family").FAMILY
     return family
+
+
+def table_family(fields: Collection[str]) -> str:
+    """Return the name of the family of the rows of a table, by the fields that it has columns for."""
+    if "choices" in fields:
+        return "multiple_choice"
+    return "short_answer" if "answer" in fields else "free_response"
 
 
 def family_of(task: PackTask) -> Family | None:

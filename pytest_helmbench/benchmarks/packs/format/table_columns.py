@@ -18,6 +18,7 @@ from typing import TypeVar
 from weakref import finalize
 
 from pytest_helmbench.benchmarks.authoring import counted
+from pytest_helmbench.benchmarks.packs.families.registry import table_family
 from pytest_helmbench.benchmarks.packs.format.cell_shapes import (
     CellError,
     ChoiceTexts,
@@ -105,9 +106,7 @@ class Columns:
     @property
     def family(self) -> str:
         """The family of every row."""
-        if "choices" in self.of:
-            return "multiple_choice"
-        return "short_answer" if "answer" in self.of else "free_response"
+        return table_family(self.of)
 
     @property
     def stated(self) -> dict[str, str]:
