@@ -21,26 +21,26 @@ from pytest_helmbench.options.declarations import OPTIONS
 _COUNTED = {".py", ".js", ".cjs", ".mjs", ".sql", ".jinja", ".css"}
 _SLACK = 1.02
 """A figure of lines is set anew with every issue; between two issues, changes may exceed it by this factor."""
-_PACKAGE_LINES = 77_066
+_PACKAGE_LINES = 76_927
 _ROOM_LINES = {
-    "benchmarks/packs": 12_821,
+    "benchmarks/packs": 12_774,
     "benchmarks/bench_packs": 5_450,
     "benchmarks/scenario_trees": 5_410,
     "benchmarks": 1_998,
-    "gateway": 7_948,
-    "run, results": 7_371,
+    "gateway": 7_941,
+    "run, results": 7_299,
     "store": 5_127,
-    "reports, view, imports": 7_094,
-    "pytest_side": 5_002,
+    "reports, view, imports": 7_085,
+    "pytest_side": 4_993,
     "speed": 328,
     "sandbox": 3_499,
     "engine": 1_702,
     "core": 3_393,
-    "scoring": 2_615,
+    "scoring": 2_620,
     "cli": 2_871,
     "files, judging, options, plugin": 4_437,
 }
-_TEST_LINES = 57_460
+_TEST_LINES = 57_472
 _MOST = {"modules": 400, "settings": 75, "commands": 20, "dependencies": 15}
 
 
