@@ -57,11 +57,12 @@ def helmbench(cwd: Path, *arguments: object, **more: str) -> subprocess.Complete
 
     Args:
         cwd: Where it runs.
-        arguments: Without the program's name. Those that run sessions get a process of their own.
+        arguments: Without the program's name. Those that run sessions or import Dask get a process of their own.
         more: Environment variables.
     """
     words = [str(argument) for argument in arguments]
-    apart = bool(words) and words[0].startswith("run-")
+    # Dask changes how Python finds plugins, for the whole process.
+    apart = bool(words) and (words[0].startswith("run-") or words[0] == "spread")
     done = _apart(cwd, words, environment(**more)) if apart else _here(cwd, words, environment(**more))
     assert "Traceback" not in done.stderr, done.stderr
     return done
