@@ -158,7 +158,8 @@ class SessionEnd:
         if coordinator.settings.wants_reports:
             from pytest_helmbench.pytest_side.say.report_files import write_report_files
 
-            write_report_files(coordinator, self.headline)
+            is_refused = exitstatus == pytest.ExitCode.USAGE_ERROR
+            write_report_files(coordinator, self.headline, is_refused=is_refused)
 
     def _gate_cases(self, coordinator: Coordinator) -> Sequence[Headline]:
         """Return the headlines that become test cases: one per run with a gate."""

@@ -30,21 +30,23 @@ def refuse_unwritable(settings: Settings) -> None:
             ) from error
 
 
-def write_report_files(coordinator: Coordinator, headline: Headline | None) -> None:
+def write_report_files(coordinator: Coordinator, headline: Headline | None, *, is_refused: bool) -> None:
     """Write the reports of a session; its summary notes those that cannot be written.
 
     Args:
         headline: Headline of the session. Where no case ran, the Markdown report has nothing else.
+        is_refused: The session ends with exit code 4, whose Markdown report is written elsewhere.
     """
     settings, runs = coordinator.settings, coordinator.runs
     wanted = wanted_reports(settings)
     if not wanted:
         return
     if not runs.tallies:
-        written = {path: name for path, name in wanted.items() if name == "markdown" and headline is not None}
+        has_text = headline is not None or is_refused
+        written = {path: name for path, name in wanted.items() if name == "markdown" and has_text}
         if names := " and ".join(str(path) for path in wanted if path not in written):
             coordinator.note(f"{names}: not written, since nothing was run")
-        wanted = written
+        wanted = {} if is_refused else written
     try:
         places = [(runs.db, run_id) for run_id in runs.tallies]
         texts = shown_texts(places, settings.shown_texts if "with-text" in settings.stated else None)
