@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Never, TypeAlias
 
 JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -59,6 +59,15 @@ def json_object(value: object) -> JsonObject:
 def json_objects(value: object) -> list[JsonObject]:
     """Return the objects of a list; none for any other value."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def refused_constant(name: str) -> Never:
+    """Refuse `NaN` and the infinities, which Python reads (`parse_constant`).
+
+    Raises:
+        ValueError: Always.
+    """
+    raise ValueError(f"{name} is not JSON")
 
 
 def without_twins(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

@@ -14,6 +14,7 @@ from pytest_helmbench.core.json_types import (
     JsonObject,
     JsonValue,
     is_deeper,
+    refused_constant,
     same_json,
     without_twins,
 )
@@ -24,12 +25,7 @@ from pytest_helmbench.core.scrub import excerpt, without_surrogates
 UNKNOWN_TOOL, BROKEN_ARGUMENTS, UNREADABLE_CALL = "unknown_tool", "broken_arguments", "unreadable_call"
 """Faults of calls that cannot be made."""
 
-
-def _refused(constant: str) -> JsonValue:
-    raise ValueError(f"{constant} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refused, object_pairs_hook=without_twins)
+_DECODER = json.JSONDecoder(parse_constant=refused_constant, object_pairs_hook=without_twins)
 _WIRE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ARGUMENTS = ("arguments", "parameters", "input")
 _OWN_FIELDS = frozenset(("id", "type", "function", "name", *_ARGUMENTS))

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Never
 
 from pytest_helmbench.core.foreign_schemas import schema_violation
-from pytest_helmbench.core.json_types import JsonObject, JsonValue, is_deeper, without_twins
+from pytest_helmbench.core.json_types import (
+    JsonObject,
+    JsonValue,
+    is_deeper,
+    refused_constant,
+    without_twins,
+)
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Parse, Reply
 
@@ -94,10 +99,6 @@ def enclosed_json(text: str) -> tuple[JsonValue, Parse] | None:
     return None if found is None else (found[0], parse)
 
 
-def _refuse_constant(name: str) -> Never:
-    raise ValueError(f"{name} is not JSON")
-
-
 def _finite(digits: str) -> float:
     value = float(digits)
     if math.isinf(value):
@@ -107,7 +108,7 @@ def _finite(digits: str) -> float:
 
 _DECODER, _LENIENT_DECODER = (
     json.JSONDecoder(
-        parse_constant=_refuse_constant,
+        parse_constant=refused_constant,
         parse_float=_finite,
         object_pairs_hook=without_twins,
         strict=refuses_raw_breaks,

@@ -116,7 +116,7 @@ def hosts_of(client: Client) -> Mapping[str, tuple[str, str]]:
     """Return name and versions of each worker's host, by its address.
 
     Raises:
-        HelmbenchError: There is no worker, or one lacks this package.
+        HelmbenchError: No worker is connected, or one lacks this package.
     """
     try:
         client.wait_for_workers(1, timeout=_PATIENCE_S)

@@ -56,7 +56,7 @@ class Collected:
 
     Args:
         limit: Bytes that are kept.
-        overflow: Set when there is no end in sight; None to keep the end of the stream, however much comes.
+        overflow: Set when the output does not end; None to keep the end of the stream, however much comes.
     """
 
     def __init__(self, limit: int, overflow: asyncio.Event | None = None) -> None:

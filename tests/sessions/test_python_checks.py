@@ -231,7 +231,7 @@ def test_ctrl_c_is_heard_while_a_check_never_returns(pytester: pytest.Pytester, 
 @pytest.mark.parametrize(
     ("name", "before"),
     [
-        ("pytest.ini", None),  # there is no file yet
+        ("pytest.ini", None),  # the file does not exist yet
         ("pytest.ini", "[pytest]\n"),
         ("tox.ini", "[pytest]\nhelmbench_trusted = old\n"),
         ("setup.cfg", "[tool:pytest]\naddopts = -q\n"),

@@ -43,7 +43,7 @@ _CONTEXT = "write a text, a list of texts or an object"
 _QUESTION = 'write a text, or a list of messages with "role" and "content"'
 _ANSWERS = 'write a text or a list of texts; {"value", "aliases"} and {"text", "answer_start"} are read, too'
 _CHOICES = 'write a list of texts, {"text": […], "label": […]}, or a list of {"label", "text"}'
-Cell = TypeVar("Cell", str, list[str])
+Texts = TypeVar("Texts", str, list[str])
 
 
 class CellError(Exception):
@@ -232,7 +232,7 @@ def _several(texts: list[str]) -> list[str]:
     return _needed(texts)
 
 
-def _needed(found: Cell) -> Cell:
+def _needed(found: Texts) -> Texts:
     """Return what a cell says, where it says something."""
     if not found:
         raise CellError("empty", "fill the cell, or delete the row")

@@ -52,7 +52,7 @@ FIELDS: Mapping[str, str] = {
 _CHUNK = 2**20
 _PREFIXES = ("", "choice", "option")
 _ENDS = (tuple(ascii_lowercase), tuple(map(str, range(1, 27))), tuple(map(str, range(26))))
-Cell = TypeVar("Cell")
+T = TypeVar("T")
 _ANSWER_FIELDS = frozenset({"answer", "answers"})
 _FIRST_LABELS: Mapping[str, int | None] = {"0": 0, "1": 1, "": None}
 _MOST_DIGITS = 3
@@ -180,7 +180,7 @@ class Columns:
                 places = tuple(_place(answer, choices, first) for first in _FIRST_LABELS.values())
                 yield places
 
-    def _read(self, record: ReadRow, field: str, read: Callable[[JsonValue], Cell], default: Cell) -> Cell:
+    def _read(self, record: ReadRow, field: str, read: Callable[[JsonValue], T], default: T) -> T:
         """Return what the cell of a field says; the default after adding to its record why it cannot be read."""
         if field not in self.of:
             return default
@@ -323,9 +323,8 @@ class Tables:
         column = columns.column("answer")
         named = f"the column {_quoted([column])}"
         if kinds["assertion"] > (0 if column.startswith("__expected") else kinds["text"] / 2):
-            what = (
-                f"{named} has assertions of another tool, such as `contains: …`, in {kinds['assertion']} rows"
-            )
+            rows = counted(kinds["assertion"], "row")
+            what = f"{named} has assertions of another tool, such as `contains: …`, in {rows}"
             raise TableError(path, what, "write the accepted answers alone, or a rubric for a marking model")
         is_stated = bool(self._options.columns.keys() & _ANSWER_FIELDS)
         is_class = plain_name(column) == "label" and not is_stated and "choices" not in columns.of

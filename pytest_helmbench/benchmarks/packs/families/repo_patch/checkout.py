@@ -191,7 +191,7 @@ async def open_checkout(row: AgentRow) -> AsyncIterator[Checkout]:
     """Lay out a fresh copy of a row's repository, and remove it at the end.
 
     Raises:
-        FindingError: There is no repository, or it is not at the base commit.
+        FindingError: The repository is missing, or is not at the base commit.
         SandboxError: The sandbox failed.
     """
     task, engine = row.task, row.engine

@@ -123,7 +123,7 @@ async def open_workplace(row: AgentRow) -> AsyncIterator[PatchWorkplace]:
     The setup patch of the pack is a part of the task.
 
     Raises:
-        FindingError: There is no repository, or it is not at the base commit.
+        FindingError: The repository is missing, or is not at the base commit.
         SandboxError: The sandbox failed.
     """
     task, engine = row.task, row.engine
