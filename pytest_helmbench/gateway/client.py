@@ -228,7 +228,13 @@ def get(endpoint: Endpoint, url: str) -> bytes:
     handle.setopt(pycurl.TIMEOUT_MS, _GET_MS)
     handle.setopt(pycurl.WRITEFUNCTION, take)
     try:
-        handle.perform()
+        try:
+            handle.perform()
+        except pycurl.error as error:
+            if error.args[0] == pycurl.E_OPERATION_TIMEDOUT:
+                return b""
+            body.clear()
+            handle.perform()  # once more: a busy machine breaks a connection now and then
         return bytes(body)
     except pycurl.error:
         return b""

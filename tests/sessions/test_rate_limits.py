@@ -111,6 +111,18 @@ def test_calls_to_one_local_server_judges_too_never_exceed_its_slots(
     assert "tokens/s of a call" in (pytester.path / "page.html").read_text()
 
 
+def test_the_slots_of_a_server_are_known_where_the_first_question_loses_its_connection(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
+    provider.slots, provider.lost_gets = 3, 1
+
+    result = run_tree(pytester, "--helmbench-model=my-model", f"--helmbench-base-url={provider.url}")
+
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["helmbench: my-model: *2 calls (3 at a time)*"])
+
+
 def test_a_provider_that_limits_now_and_then_fails_no_case(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 
 import fork_server
 import pytest
@@ -30,6 +31,8 @@ _UNASKED = {"rerunfailures": "--reruns", "timeout": "--timeout"}
 
 def run_pytest(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     """Run pytest in this process; workers of pytest-xdist are processes as ever, but forked."""
+    if targets := sys.modules.get("pytest_helmbench.run.targets"):
+        targets._stated_slots.cache_clear()  # a server of an earlier test may have had the same port
     words = " ".join(arguments)
     unasked = [part for name, flag in _UNASKED.items() if flag not in words for part in ("-p", f"no:{name}")]
     return pytester.runpytest_inprocess(*QUICK, *unasked, *arguments, plugins=[fork_server])

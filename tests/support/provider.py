@@ -166,6 +166,7 @@ class Provider:
         latency_s: Before every answer.
         cost_usd: `usage.cost`; None leaves it out.
         slots: What `/props` says of calls at a time; None where it says nothing.
+        lost_gets: How many GETs, the next ones, lose their connection.
         max_in_flight: Most requests that were open at once.
     """
 
@@ -176,6 +177,7 @@ class Provider:
         self.latency_s = 0.0
         self.cost_usd: float | None = 0.001
         self.slots: int | None = None
+        self.lost_gets = 0
         self.max_in_flight = 0
         self.in_flight = 0
         self._scripts: deque[_Script] = deque()
@@ -398,7 +400,10 @@ class _Connection(asyncio.Protocol):
         raw = rest[:length]
         method, path, _ = first.split(" ", 2)
         if method == "GET":
-            if path == "/props" and self._provider.slots is not None:
+            if self._provider.lost_gets:
+                self._provider.lost_gets -= 1
+                self._transport.abort()
+            elif path == "/props" and self._provider.slots is not None:
                 self._send(200, json.dumps({"total_slots": self._provider.slots}).encode(), {})
             else:
                 self._send(200, b'{"object":"list","data":[{"id":"test/good","object":"model"}]}', {})
