@@ -22,7 +22,7 @@ from pytest_helmbench.cli.output import (
 )
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError, without_effects
 from pytest_helmbench.files.anchors_file import anchors_path
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.run.judge_check import anchored_rules
@@ -83,7 +83,8 @@ def _checked(root: Path, session: SessionValues, anchors: tuple[Problem, ...]) -
         found = authoring.check(root, session)
     except UnreadableBenchmarkError as error:
         return _Found(root, None, (*error.problems, *models), odd_models)
-    return _Found(root, found, (*found.errors, *models), (*found.warnings, *odd_models))
+    errors = without_effects(found.errors, found.errors)
+    return _Found(root, found, (*errors, *models), (*found.warnings, *odd_models))
 
 
 def _anchor_problems(root: Path, settings: Settings) -> tuple[Problem, ...]:

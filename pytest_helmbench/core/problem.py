@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -39,12 +40,14 @@ class Problem:
         line: 1-based line, as an editor counts; None when the whole file is meant.
         message: What is wrong, with the offending value.
         hint: What to change; empty when there is nothing to add.
+        cause: Name of another file whose problems cause this one; beside them it says nothing new.
     """
 
     path: Path
     line: int | None
     message: str
     hint: str = ""
+    cause: str = ""
 
     def text(self, base: Path | None = None) -> str:
         """Return `file:line: message` and the hint on a line of its own.
@@ -60,6 +63,18 @@ class Problem:
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
+
+
+def without_effects(problems: Sequence[Problem], among: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return problems without those whose cause is reported too.
+
+    Args:
+        among: All that is reported.
+    """
+    if not any(problem.cause for problem in problems):
+        return tuple(problems)
+    names = {problem.path.name for problem in among if not problem.cause}
+    return tuple(problem for problem in problems if problem.cause not in names)
 
 
 class UnreadableBenchmarkError(HelmbenchError):

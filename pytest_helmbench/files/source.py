@@ -7,7 +7,7 @@ import hashlib
 import re
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -29,12 +29,14 @@ class Fault:
         message: What is wrong, with the offending value.
         hint: What to change.
         usable: Only odd: a warning.
+        cause: Name of another file whose problems cause this one.
     """
 
     line: int | None
     message: str
     hint: str = ""
     usable: bool = False
+    cause: str = ""
 
 
 @dataclass(slots=True)
@@ -48,13 +50,12 @@ class Findings:
         """File faults under the file they were found in."""
         for fault in faults:
             found = self.warnings if fault.usable else self.problems
-            found.append(Problem(path, fault.line, fault.message, fault.hint))
+            found.append(Problem(path, fault.line, fault.message, fault.hint, fault.cause))
 
     def extend(self, path: Path, faults: Iterable[Fault], *, shift: int = 0) -> None:
         """File faults of a part of a file that starts `shift` lines below its first."""
         for fault in faults:
-            line = None if fault.line is None else fault.line + shift
-            self.add(path, Fault(line, fault.message, fault.hint, fault.usable))
+            self.add(path, replace(fault, line=None if fault.line is None else fault.line + shift))
 
 
 def read_plain(path: Path, root: Path | None = None) -> bytes:

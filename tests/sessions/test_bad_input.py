@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from commands import run_command
 from provider import Provider
 from trees import category, judged, run_tree, write_tree
 
@@ -67,6 +68,25 @@ def test_each_broken_file_is_one_error_with_all_its_problems_and_the_rest_runs(
     result.stdout.fnmatch_lines(["4 broken files or rows: none of their cases ran (see ERRORS)"])
     assert "Traceback" not in shown + result.stderr.str()
     assert "pytest_helmbench" not in shown
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("broken", ["roles: {system: [\n", "tools:\n  - name: look_up\n"])
+def test_a_broken_benchmark_file_is_one_error_and_its_scenarios_are_skipped(
+    pytester: pytest.Pytester, mode: str, broken: str
+) -> None:
+    folder = write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("A"), "P1-B2-S1": category("B")})
+    (folder / "benchmark.yml").write_text(broken)
+
+    result = run_tree(pytester, mode, "--helmbench-dry-run")
+    one = run_tree(pytester, mode, "--helmbench-dry-run", "-k", "P1-B2")
+    checked = run_command(pytester, "check", "benchmark")
+
+    result.assert_outcomes(errors=1, skipped=2)
+    result.stdout.fnmatch_lines(["ERROR benchmark/benchmark.yml::benchmark - benchmark/benchmark.yml:*"])
+    one.assert_outcomes(errors=1)
+    one.stdout.fnmatch_lines(["*S1.md: benchmark.yml cannot be used, so the cases of this scenario cannot *"])
+    checked.stdout.fnmatch_lines(["benchmark: 0 healthy scenarios, 0 cases; 1 error, 0 warnings"])
 
 
 def test_a_dry_run_fails_on_broken_files(pytester: pytest.Pytester, scenarios: Path) -> None:

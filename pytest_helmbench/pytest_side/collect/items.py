@@ -15,7 +15,7 @@ from pytest_helmbench.benchmarks.places import closed_files
 from pytest_helmbench.core.case_texts import error_text, failure_text
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.outline import RowOutline
-from pytest_helmbench.core.problem import CaseError, Problem
+from pytest_helmbench.core.problem import CaseError, Problem, without_effects
 from pytest_helmbench.core.scrub import REDACTED, excerpt, scrub
 from pytest_helmbench.engine.job import CaseJob, escaped_id, escaped_path
 from pytest_helmbench.options.settings import Settings
@@ -130,7 +130,10 @@ def _broken_items(parent: pytest.File, broken: Broken, loaded: Loaded | None) ->
 
 
 class BrokenItem(PlainItem):
-    """Represents cases that cannot be read; errors in setup with all problems of its file."""
+    """Represents cases that cannot be read; errors in setup with all problems of its file.
+
+    It is skipped where another item of the session errors with their cause.
+    """
 
     code: str
     problems: tuple[Problem, ...]
@@ -143,7 +146,13 @@ class BrokenItem(PlainItem):
     def setup(self) -> None:
         """Error with every problem, in file order."""
         base = self.config.invocation_params.dir
-        raise CaseError(scrub("\n".join(problem.text(base) for problem in self.problems)))
+        others = (
+            item for item in self.session.items if isinstance(item, BrokenItem) and item.loaded is self.loaded
+        )
+        own = without_effects(self.problems, (problem for item in others for problem in item.problems))
+        if not own:
+            pytest.skip(self.problems[0].message)
+        raise CaseError(scrub("\n".join(problem.text(base) for problem in own)))
 
     def runtest(self) -> None:
         """Do nothing: setup always raises."""

@@ -284,10 +284,9 @@ def _load_toolbox(
     own = _one_of(reader, folder.path, "tools")
     tools = benchmark_file.tools if own is None else load_tools(reader, own)
     if benchmark_file.unusable and (own is None or benchmark_file.tools_file is None):
-        message = (
-            f"{benchmark_file.unusable} cannot be used, so the cases of this scenario cannot be composed"
-        )
-        fault = Fault(None, message, f"mend the problems of {benchmark_file.unusable} first")
+        cause = benchmark_file.unusable
+        message = f"{cause} cannot be used, so the cases of this scenario cannot be composed"
+        fault = Fault(None, message, f"mend the problems of {cause} first", cause=cause)
         reader.findings.add(folder.path if prompt is None else prompt.path, fault)
     if tools is None:
         return None, () if len(reader.findings.problems) == before else None
