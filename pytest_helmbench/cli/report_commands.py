@@ -25,7 +25,13 @@ from pytest_helmbench.reports.formats import PAGE, REPORTS, comparison_page
 from pytest_helmbench.reports.headline import Headline, SessionState, cause_of, gate_block, headline
 from pytest_helmbench.reports.run_cautions import flagging
 from pytest_helmbench.reports.tables import readable_json
-from pytest_helmbench.results.baselines import PairError, comparison_of_session, parse_limits, partner
+from pytest_helmbench.results.baselines import (
+    PairError,
+    comparison_of_session,
+    lost_of_session,
+    parse_limits,
+    partner,
+)
 from pytest_helmbench.results.comparing import (
     ComparedRun,
     RunComparison,
@@ -134,6 +140,12 @@ def _standing(refs: Sequence[RunRef], reports: Sequence[RunReport], gates: Gates
         cause=cause,
         constant=next((score for one in reports[:1] for _, score in flagging(one)), None),
     )
+    compared |= {
+        name: lost
+        for one in reports
+        for name, lost in lost_of_session(one.path, one.detail)
+        if not lost.allows_gone
+    }
     asked = kept.any or bool(compared)
     return headline(kept.judge(scores, compared, cases), state, asked=asked)
 
@@ -214,7 +226,9 @@ def compare_command(
     limits = parse_limits(max_drop, "--max-drop")
     start = Path.cwd()
     before, after = (resolve(address, path, start) for address in (baseline, candidate))
-    found = [_compared(before, pair, limits) for pair in _pairs(before, after)]
+    pairs = [*_pairs(before, after)]
+    found = [_compared(before, pair, limits) for pair in pairs]
+    found += _without_candidate(before, pairs, limits)
     sides = f"{shown_session(after)} (candidate) with {shown_session(before)} (baseline)"
     refs = [ref for one in found for ref in (one.baseline, one.candidate) if ref is not None]
     texts = shown_texts([(ref.path, ref.run_id) for ref in refs], to.asked)
@@ -273,6 +287,19 @@ def _pairs(before: Addressed, after: Addressed) -> Iterator[tuple[RunRef | PairE
             yield partner(before, ref.benchmark, ref.model, beside, alone=alone), ref
         except PairError as error:
             yield error, ref
+
+
+def _without_candidate(
+    before: Addressed, pairs: Sequence[tuple[RunRef | PairError, RunRef]], limits: tuple[Limit, ...]
+) -> Iterator[RunComparison]:
+    """Yield a comparison for each run of the baseline whose benchmark has none in the candidate's session."""
+    paired = {first for first, _ in pairs if isinstance(first, RunRef)}
+    models = {second.model for _, second in pairs}
+    names = {ref.benchmark.name for ref in paired}
+    for ref in before.session:
+        if len(paired) == len(pairs) and ref.model in models and ref.benchmark.name not in names:
+            reason = f"the candidate has no run of {ref.benchmark.name}"
+            yield RunComparison(ref.model, None, ref, limits, reason=reason)
 
 
 def _compared(

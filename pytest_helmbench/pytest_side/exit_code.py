@@ -207,8 +207,7 @@ def _judged(coordinator: Coordinator, comparisons: Mapping[str, RunComparison]) 
         for run_id, name in run_names(coordinator).items()
         if run_id in scored
     }
-    scores = dict.fromkeys(comparisons) | dict(scores_by_name(coordinator))
-    return coordinator.gates.judge(scores, comparisons, cases)
+    return coordinator.gates.judge(dict(scores_by_name(coordinator)), comparisons, cases)
 
 
 def _comparisons(coordinator: Coordinator) -> Mapping[str, RunComparison]:
@@ -221,7 +220,7 @@ def _comparisons(coordinator: Coordinator) -> Mapping[str, RunComparison]:
         coordinator.note(f"no comparison: {error}")
         return {}
     named = {name: found[run_id] for run_id, name in run_names(coordinator).items() if run_id in found}
-    return named | {name: one for name, one in coordinator.baselines.lost.items() if not one.allows_gone}
+    return coordinator.baselines.with_lost(named)
 
 
 def _items_left(session: Session) -> Cause | None:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from pytest_helmbench.core.codes import CaseCode
-from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.json_types import JsonValue, json_objects
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.results.comparing import (
@@ -219,29 +219,40 @@ class Baselines:
             else:
                 self._found[key] = (found, ref)
 
-    def find_lost(self, named: Sequence[Path], cases_now: CasesNow) -> None:
+    def find_lost(self, roots: Mapping[str, Path], named: Sequence[Path] | None, cases_now: CasesNow) -> None:
         """Look for benchmarks of the baselines that are gone, or have lost all that was selected.
 
         Args:
-            named: The paths that the session runs; a benchmark elsewhere is not selected.
+            roots: Folders of the planned benchmarks, by the first part of their keys.
+            named: The paths that the session runs; a benchmark elsewhere is not selected. None where unknown.
             cases_now: Returns the cases that a benchmark defines; see `CasesNow`.
         """
         pairs = {key: found for key, found in self._found.items() if not isinstance(found, str)}
         paired = {ref for _, ref in pairs.values()}
-        roots = {Path(root) for root, _ in self._found}
         for (root, model), (addressed, own) in pairs.items():
             for ref in addressed.session:
-                if ref in paired or ref.model != own.model or ref.benchmark.place is None:
+                if (
+                    ref in paired
+                    or ref.model != own.model
+                    or ref.benchmark.place is None
+                    or root not in roots
+                ):
                     continue
-                folder = _folder_now(ref, own, Path(root), self._own)
-                if not any(folder.is_relative_to(path) or path.is_relative_to(folder) for path in named):
+                folder = _folder_now(ref, own, roots[root], self._own)
+                if named is not None and not any(
+                    folder.is_relative_to(path) or path.is_relative_to(folder) for path in named
+                ):
                     continue
-                now, before = cases_now(folder, ref.benchmark.name, roots), addressed.run(ref)
+                now, before = cases_now(folder, ref.benchmark.name, {*roots.values()}), addressed.run(ref)
                 gone = () if now is None or before is None else gone_cases(before.cases, now)
                 if gone:
                     self.lost[f"{model} on {ref.benchmark.name}"] = RunComparison(
                         model, None, ref, self.asked.limits, gone=gone, allows_gone=self.asked.allows_gone
                     )
+
+    def with_lost(self, comparisons: Mapping[str, RunComparison]) -> Mapping[str, RunComparison]:
+        """Return comparisons by name with those of the benchmarks that must not be gone."""
+        return {**comparisons, **{name: one for name, one in self.lost.items() if not one.allows_gone}}
 
     def missing(self) -> Iterator[tuple[str, str]]:
         """Yield the model of every run without a baseline, and why."""
@@ -330,12 +341,18 @@ def _compared_with(
     return replace(compared, allows_gone=asked.allows_gone)
 
 
-def keep_baselines(path: Path, comparisons: Mapping[int, RunComparison], final: Path | None = None) -> None:
-    """Write which run each run was compared with, or why with none.
+def keep_baselines(
+    path: Path,
+    comparisons: Mapping[int, RunComparison],
+    lost: Iterable[RunComparison],
+    final: Path | None = None,
+) -> None:
+    """Write which run each run was compared with, or why with none, and which benchmarks were gone.
 
     Args:
         path: Results file of the runs, which this process does not write.
         comparisons: By run.
+        lost: Benchmarks of the baselines that are gone.
         final: Where that file is moved to; None for nowhere.
 
     Raises:
@@ -343,6 +360,11 @@ def keep_baselines(path: Path, comparisons: Mapping[int, RunComparison], final: 
     """
     if comparisons:
         records = {run_id: _baseline_record(found, final or path) for run_id, found in comparisons.items()}
+        gone: list[JsonValue] = [
+            {**_baseline_record(one, final or path), "model": one.model, "cases": [*one.gone]} for one in lost
+        ]
+        if gone:
+            records[min(records)]["gone"] = gone
         write_baselines(path, records)
 
 
@@ -350,7 +372,8 @@ def _baseline_record(found: RunComparison, own: Path) -> dict[str, JsonValue]:
     baseline = found.baseline
     if baseline is None:
         return {"reason": found.reason}
-    file = None if found.candidate is None or baseline.path == found.candidate.path else baseline.path
+    beside = own if found.candidate is None else found.candidate.path
+    file = None if baseline.path == beside else baseline.path
     return {
         "file": None if file is None else place_of(file, own),
         "run": baseline.run_id,
@@ -370,6 +393,19 @@ def comparison_of_session(path: Path, detail: RunDetail) -> RunComparison | None
         return _compared_with(_recorded_baseline(path, detail.baseline), facts, candidate, asked)
     except PairError as error:
         return not_comparable(candidate.ref, None, limits, str(error))
+
+
+def lost_of_session(path: Path, detail: RunDetail) -> Iterator[tuple[str, RunComparison]]:
+    """Yield the benchmarks of the baseline that were gone in the session of a run, by model and benchmark."""
+    allows_gone = bool(detail.settings.get("allow_gone"))
+    for entry in json_objects((detail.baseline or {}).get("gone")):
+        model, cases = entry.get("model"), entry.get("cases")
+        with suppress(PairError):
+            _, ref = _recorded_baseline(path, entry)
+            if isinstance(model, str) and isinstance(cases, list):
+                gone = tuple(map(str, cases))
+                lost = RunComparison(model, None, ref, (), gone=gone, allows_gone=allows_gone)
+                yield f"{model} on {ref.benchmark.name}", lost
 
 
 def _recorded_baseline(path: Path, record: Mapping[str, JsonValue]) -> tuple[Addressed, RunRef]:

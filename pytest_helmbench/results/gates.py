@@ -50,11 +50,12 @@ class Gates:
 
         Args:
             scores: By the name of the run (a model); None where it has none.
-            comparisons: With the baselines, by the same names; None where none is asked for.
+            comparisons: With the baselines, by the same names, and of what has no run any more.
             cases: How many each run has judged, by the same names; None where that is not known.
         """
         compared, counts = comparisons or {}, cases or {}
-        runs = (self._run(name, one, compared.get(name), counts.get(name)) for name, one in scores.items())
+        named = {**dict.fromkeys(compared), **scores}
+        runs = (self._run(name, one, compared.get(name), counts.get(name)) for name, one in named.items())
         return GateReport(tuple(runs))
 
     def _run(

@@ -101,7 +101,8 @@ class Coordinator:
             self.runs.find_resumption(plan, self.settings.resume.run)
         if self.baselines is not None:
             self.baselines.find([(run.key, self.runs.benchmark_of(run), run.model) for run in plan.runs])
-            self.baselines.find_lost(self.library.named, self.library.cases_now)
+            roots = {run.key[0]: Path(run.key[0]) for run in plan.runs}
+            self.baselines.find_lost(roots, self.library.named, self.library.cases_now)
 
     def open(
         self,
@@ -314,7 +315,7 @@ class Coordinator:
             ]
             self.comparisons = self.baselines.compare(runs.db, closed)
             if runs.store is not None and runs.store.fault is None:
-                keep_baselines(runs.db, self.comparisons)
+                keep_baselines(runs.db, self.comparisons, self.baselines.lost.values())
         return self.comparisons
 
     def _limiter(self, plan: Plan, on_model_stopped: Callable[[str, str], None]) -> Limiter:

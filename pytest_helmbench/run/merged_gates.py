@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.registry import places_of
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.results.baselines import Baselines, keep_baselines, read_baseline_options
 from pytest_helmbench.results.comparing import RunComparison
 from pytest_helmbench.results.gates import GateReport, Gates, JudgedCases, read_gates
 from pytest_helmbench.results.merging import MergedRun, MergedShards
 from pytest_helmbench.results.shard_sessions import MergeError
-from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey, folder_of
 
 _ASKED = ("min_score", "min_coverage", "baselines", "max_drop", "allow_gone")
 _OF_OWN_FILE = re.compile(r"(?:\d+|last(?:~\d+)?)\Z", re.ASCII)
@@ -46,10 +47,14 @@ class MergedGates:
         if self.baselines is not None:
             runs = [(run.run_id, _key_of(run), run.facts) for run in merged.runs]
             found = self.baselines.compare(merged.path, runs)
-            keep_baselines(merged.path, found, out)
+            keep_baselines(merged.path, found, self.baselines.lost.values(), out)
         scores = {names[run.run_id]: run.score for run in merged.runs}
         cases = {names[run.run_id]: JudgedCases.of(run.facts) for run in merged.runs}
-        comparisons = {names[run_id]: comparison for run_id, comparison in found.items()}
+        comparisons: Mapping[str, RunComparison] = {
+            names[run_id]: comparison for run_id, comparison in found.items()
+        }
+        if self.baselines is not None:
+            comparisons = self.baselines.with_lost(comparisons)
         return self.gates.judge(scores, comparisons, cases)
 
 
@@ -101,7 +106,24 @@ def gates_of(merged: MergedShards, start: Path) -> MergedGates:
             )
     baselines = Baselines(baseline, merged.path, start)
     baselines.find([(_key_of(run), _benchmark_of(run), run.name[1]) for run in merged.runs])
+    baselines.find_lost(_roots(merged), None, _cases_there)
     return MergedGates(gates, baselines)
+
+
+def _roots(merged: MergedShards) -> Mapping[str, Path]:
+    """Return where the merged benchmarks lie that were read whole, as far as they are on this machine."""
+    found: dict[str, Path] = {}
+    for session in merged.winners:
+        for name, run in session.runs.items():
+            folder = None if run.place is None else folder_of(run.place, session.path)
+            if folder is not None and run.scope == "whole" and places_of(folder) is not None:
+                found[f"{name[0]} {name[2]}"] = folder
+    return found
+
+
+def _cases_there(folder: Path, _name: str, _paired: Collection[Path]) -> Collection[str] | None:
+    """Return that a folder without a benchmark defines no case; None where one may define some."""
+    return None if places_of(folder) is not None else ()
 
 
 def _key_of(run: MergedRun) -> tuple[str, str]:

@@ -186,12 +186,49 @@ def test_a_benchmark_of_the_baseline_that_is_gone_as_a_whole_fails_the_gate(
             in (failed.outlines[-1])
         )
         assert "accept that with --helmbench-allow-gone, or with a new baseline" in failed.stdout.str()
+        capsys.readouterr()
+        assert main(["report", f"--db={'elsewhere/new' if len(options) > 1 else 'helmbench'}.db"]) == 0
+        assert capsys.readouterr().out.startswith(f"## ✗ FAILS test/good on {name}: 6 cases are gone")
     allowed = ran("--helmbench-baseline=main.json", "--helmbench-allow-gone")
+    capsys.readouterr()
+    assert main(["report"]) == 0
+    assert "cases are gone" not in capsys.readouterr().out
     assert allowed.ret == pytest.ExitCode.OK
     assert f"test/good on {name}: 6 cases are gone" in allowed.stdout.str()
     narrower = ran("suites/alpha", "--helmbench-baseline=main.json")
     assert narrower.ret == pytest.ExitCode.OK
     assert "cases are gone" not in narrower.stdout.str()
+
+
+def test_shards_and_a_comparison_see_a_benchmark_that_is_gone_as_a_whole(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = _three_benchmarks(pytester)
+    provider.reply = lambda ask: "B" if "ANSWER: B" in ask.prompt else None
+    model = (f"--helmbench-base-url={provider.url}", "--helmbench-model=test/good")
+
+    def merged(name: str, *words: str) -> int:
+        files = [f"{name}{index}.db" for index in (1, 2)]
+        for index, file in enumerate(files, 1):
+            run_pytest(pytester, *words, *model, f"--helmbench-shard={index}/2", f"--helmbench-db={file}")
+        capsys.readouterr()
+        return main(["merge", *files, "-o", f"{name}.db", "--gate"])
+
+    assert run_pytest(pytester, "suites", *model).ret == pytest.ExitCode.OK
+    assert main(["export", "last", "--format", "baseline", "-o", "main.json"]) == 0
+    baseline = "--helmbench-baseline=main.json"
+    assert merged("whole", "suites", baseline) == 0
+    assert merged("selected", "suites", "-k", "alpha", baseline) == 0
+    assert merged("narrower", "suites/alpha", baseline) == 0
+    shutil.rmtree(folder / "beta")
+
+    assert merged("fewer", "suites", baseline) == 1
+    assert "✗ FAILS   test/good on beta: 6 cases are gone from the benchmark" in capsys.readouterr().out
+    assert main(["report", "--db=fewer.db"]) == 0
+    assert "✗ FAILS test/good on beta" in capsys.readouterr().out
+    assert merged("allowed", "suites", baseline, "--helmbench-allow-gone") == 0
+    assert main(["compare", "1", "fewer.db"]) == 2
+    assert "the candidate has no run of beta" in capsys.readouterr().out
 
 
 def test_a_benchmark_that_a_selection_leaves_out_is_not_gone(

@@ -117,7 +117,7 @@ class RunDetail(RunSummary):
         settings: Everything that can change an answer or a verdict.
         outcomes: Outcome and reason (None for a plain verdict) to the number of results so far, where asked for.
         baseline: The `run` and `session`, and the `file` unless it is this one, that its session compared it with, or
-            the `reason` for none; None where the session had no baseline.
+            the `reason` for none; `gone` has the benchmarks of it that were gone. None where there was no baseline.
     """
 
     provider: str
