@@ -280,6 +280,11 @@ def test_a_folder_with_tests_of_python_runs_them_beside_tables(
         ("Frage,Antwort\na,b\n", (), 'no column is found for the question; there are "Frage", "Antwort"'),
         ("input,prompt,gold\na,b,c\n", (), 'more than one column may be the question: "input", "prompt"'),
         ("input,gold\na,b\n", (_COLUMNS,), 'there is no column \'Frage\'; there are "input", "gold"'),
+        (
+            "input,prompt,gold\na,b,c\n",
+            ("--helmbench-columns=question=input|prompt",),
+            'there is no column \'input|prompt\'; there are "input", "prompt", "gold"',
+        ),
         ("input,id\na,b\n", (), 'no column is found for the answer; there are "input", "id"'),
         ("input\na\n", ("--helmbench-rubric=Be kind",), "a marking model reads its replies, and none is"),
         ("input,input\na,b\n", (), "two columns are named 'input'"),

@@ -351,7 +351,7 @@ def find_columns(path: Path, names: Sequence[str], table_options: TableOptions) 
             hint = _ADD.format(f"{field}={'|'.join(found[0])}")
             raise TableError(path, f"more than one column may be the {field}: {candidates}", hint)
     places["choices"] = places.pop("choices")  # behind the others, as users are shown them
-    of = {field: found[0] if field == "choices" else found[0][:1] for field, found in places.items() if found}
+    of = {field: found[0] for field, found in places.items() if found}
     needed = ("question", "answer") if "choices" in of or table_options.rubric is None else ("question",)
     for field in needed:
         if field not in of:
@@ -379,7 +379,8 @@ def _places(path: Path, field: str, names: Sequence[str], stated: Mapping[str, s
     """Return where a field may be: a column, or for choices several."""
     if field in stated:
         wanted = stated[field]
-        columns = tuple(map(str.strip, wanted.split("|"))) if wanted not in names else (wanted,)
+        several = field == "choices" and wanted not in names
+        columns = tuple(map(str.strip, wanted.split("|"))) if several else (wanted,)
         lost = [name for name in columns if name not in names]
         if wanted and lost:
             what = f"there is no column {lost[0]!r}; there are {_quoted(names)}"
