@@ -147,7 +147,7 @@ _FORMS: dict[str, Callable[[Path], object]] = {
     "trigger": _sql("CREATE TRIGGER odd AFTER INSERT ON calls BEGIN DELETE FROM results; END"),
     "virtual table": _sql("CREATE VIRTUAL TABLE odd USING fts5(x)"),
     "computed column": _sql("ALTER TABLE results ADD COLUMN odd AS (zeroblob(900000000))"),
-    "index that computes": _sql("CREATE INDEX odd ON results (zeroblob(900000000))"),
+    "index that computes": _sql("CREATE INDEX odd ON results (zeroblob(9000000))"),
     "index that computes which rows": _sql("CREATE INDEX odd ON results (id) WHERE zeroblob(900000000) > 1"),
 }
 _READS = (
