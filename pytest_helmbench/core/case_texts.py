@@ -94,9 +94,7 @@ def short_text(evaluation: Evaluation) -> str:
     if evaluation.reason in REASON_TEXTS:
         return f"{criterion}{REASON_TEXTS[evaluation.reason]}"
     if has_lines(evaluation.observed):
-        lines = evaluation.observed.splitlines()
-        wrong = [line for line in lines if line.startswith(MARKS[0])] or lines
-        return f"{criterion}{'; '.join(wrong)}"
+        return f"{criterion}{'; '.join(wrong_lines(evaluation.observed))}"
     observed = "" if evaluation.observed == HIDDEN_TEXT else f", observed {evaluation.observed}"
     return f"{criterion}expected {expected_text(evaluation)}{observed}"
 
@@ -116,6 +114,12 @@ def _details(evaluation: Evaluation) -> list[str]:
 def has_lines(observed: str) -> bool:
     """Return whether what was observed has a line for each of several rules."""
     return observed.startswith(MARKS)
+
+
+def wrong_lines(observed: str) -> list[str]:
+    """Return the lines of the rules that are wrong; all of them, where a reply had to break one."""
+    lines = observed.splitlines()
+    return [line for line in lines if line.startswith(MARKS[0])] or lines
 
 
 def observed_excerpt(observed: str) -> str:

@@ -285,6 +285,11 @@ def comparison_section(
         opening: First line of each perturbation by its code, as far as known.
     """
     title = f"{plain(found.model)} with {plain(baseline_name(found))}"
+    beside = found.beside
+    if found.verdict is Conclusion.NO_CHANGE and not [*_flips(found), *lost_parts(found)]:
+        said = (found.verdict.value, *_remarks(found), *([] if beside is None else differing_lines(beside)))
+        yield from (f"{title}: {'; '.join(map(plain, said))}.", "")
+        return
     yield from (f"{head} {title}: {found.verdict.value}", "")
     names = ("case", "severity", "perturbation")[: 3 if opening else 2]
     for label, cases in _flips(found):
@@ -300,13 +305,12 @@ def comparison_section(
     if found.scopes:
         scopes = [_scope_cells(found, one) for one in found.scopes]
         yield from (*pipe_table(_SCOPE_HEAD, scopes, left=_LEFT), "")
-    beside = found.beside
     if beside is not None:
         yield from (*pipe_table(FIGURES_HEAD, [figure_cells(beside)], left=("",)), "")
     differences = [] if beside is None else [changed_text(beside.changed), *differing_lines(beside)]
     yield from (*(f"- {plain(line)}" for line in (*_remarks(found), *differences)), "")
-    if found.behaviours:
-        yield from (*pipe_table(_BEHAVIOUR_HEAD, [*map(_behaviour_cells, found.behaviours)], left=_LEFT), "")
+    if moved := [_behaviour_cells(one) for one in found.behaviours if one.changed]:
+        yield from (*pipe_table(_BEHAVIOUR_HEAD, moved, left=_LEFT), "")
 
 
 def _remarks(found: RunComparison) -> Iterator[str]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_helmbench.reports.headline import Headline
-from pytest_helmbench.reports.markdown import LONGEST, failure_rows, report_head, run_tables
-from pytest_helmbench.reports.markup import folded, pipe_table, plain
+from pytest_helmbench.reports.markdown import FAILURE_HEAD, LONGEST, failure_cells, report_head, run_tables
+from pytest_helmbench.reports.markup import folded, pipe_table
 from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import ReportedRuns
 
 _FAILURES = 5
-_HEAD = ("case", "model", "points lost", "severity", "rule", "reason", "expected", "observed")
 
 
 def job_summary(headline: Headline | None, found: ReportedRuns) -> str:
@@ -38,12 +37,12 @@ def _worst(reports: Sequence[RunReport]) -> Iterator[str]:
     )
     if not failed:
         return
+    several = len(reports) > 1
     rows = [
-        (case, plain(report.detail.model), *cells)
+        failure_cells(row, report, report.detail.model if several else "")
         for report, row in failed[:_FAILURES]
-        for case, *cells, _ in failure_rows(row, report)
     ]
     count = f"{count_text(len(failed), 'case')} failed"
     yield from (f"**{count}**{', the worst' if len(failed) > _FAILURES else ''}:", "")
-    yield from pipe_table(_HEAD, rows, left=("case", "model", "rule", "reason", "expected", "observed"))
+    yield from pipe_table(FAILURE_HEAD, rows, left=FAILURE_HEAD[:3])
     yield ""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_helmbench.core.case_texts import expected_text, has_lines
+from pytest_helmbench.core.case_texts import REASON_TEXTS, expected_text, has_lines, wrong_lines
 from pytest_helmbench.core.kind_words import OwnSection
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Evaluation
+from pytest_helmbench.core.scrub import HIDDEN_TEXT, excerpt
 from pytest_helmbench.reports.cards import evaluation_texts, prompt_text
 from pytest_helmbench.reports.comparison_lines import comparison_section
 from pytest_helmbench.reports.headline import Headline
@@ -32,7 +34,9 @@ _EVERYTHING = 1_000_000
 # A report that would be too long leaves out texts first, then rows of every table.
 _FEWER_TEXTS = (_EVERYTHING, 60, 20, 8, 3)
 _FEWER_ROWS = (_EVERYTHING, 200, 60, 20, 5, 0)
+FAILURE_HEAD = ("case", "asked", "expected → observed", "points")
 _VALUE_LIMIT = 80
+_ASKED_LIMIT = 120
 _TEXT_LIMIT = 2_000
 _MOST_FLAKY = 20
 _RATES_HEAD = ("", "right", "recall", "weighted", "false escalation", "weighted")
@@ -163,13 +167,16 @@ def _beside(report: RunReport, extent: _Extent) -> Iterator[str]:
         f" one that flags nothing {share(constants.flags_nothing)}."
     )
     yield ""
+    shown: list[list[str]] = []  # where the tree has no conditions, those of a scenario are the scenario
     for title, groups in (
         ("By severity band", found.by_band),
         ("By scenario", found.by_scenario),
         ("By condition", found.by_condition),
         ("By user context", found.by_user_context),
     ):
-        if groups:
+        codes = [part.code for part in groups]
+        if codes and codes not in shown:
+            shown.append(codes)
             cells = [(plain(part.code), *_rate_cells(part)) for part in groups]
             yield from folded(title, pipe_table(_RATES_HEAD, cells, left=("",), most=extent.rows))
     yield from _matrices(found.matrices, extent)
@@ -186,7 +193,8 @@ def _rate_cells(found: Detection) -> tuple[str, ...]:
     )
 
 
-def _matrices(matrices: Sequence[Matrix], extent: _Extent) -> Iterator[str]:
+def _matrices(found: Sequence[Matrix], extent: _Extent) -> Iterator[str]:
+    matrices = [one for one in found if len(one.conditions) * len(one.user_contexts) > 1]
     if not matrices:
         return
     lines = ["Each cell: signals caught · false escalations."]
@@ -223,10 +231,8 @@ def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:
     failures = report.failures
     if not failures:
         return
-    head = ("case", "points lost", "severity", "rule", "reason", "expected", "observed", "reply")
-    rows = [cells for row in failures for cells in failure_rows(row, report)]
-    left = ("case", "rule", "reason", "expected", "observed", "reply")
-    lines = pipe_table(head, rows, left=left, most=extent.rows)
+    rows = [failure_cells(row, report) for row in failures]
+    lines = pipe_table(FAILURE_HEAD, rows, left=FAILURE_HEAD[:3], most=extent.rows)
     for row in failures[: extent.texts]:
         lines += ["", *_texts(row)]
     if 0 < extent.texts < len(failures):
@@ -234,18 +240,22 @@ def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:
     yield from folded(f"{count_text(len(failures), 'case')} failed", lines)
 
 
-def failure_rows(row: ResultRow, report: RunReport) -> Iterator[tuple[str, ...]]:
-    """Yield a line per wrong evaluation: case, points, severity, rule, reason, expected, observed, reply (hash)."""
-    lost = points_lost(report.losses.of(row))
-    severity = f"{row.severity} (neutral)" if row.neutral else str(row.severity)
-    reply = code_span((row.reply_hash or "")[:12])
-    for item in row.evaluations:
-        if not item.passed:
-            rule = plain(f"{item.rule} {item.criterion}")
-            lines = item.observed.splitlines() if has_lines(item.observed) else [item.observed]
-            observed = "<br>".join(code_span(line, _VALUE_LIMIT) for line in lines)
-            expected = code_span(expected_text(item), _VALUE_LIMIT)
-            yield (_name(row), lost, severity, rule, plain(row.reason or ""), expected, observed, reply)
+def failure_cells(row: ResultRow, report: RunReport, model: str = "") -> tuple[str, ...]:
+    """Return the cells of a failed case below `FAILURE_HEAD`; a model's name stands under its code."""
+    name = "<br>".join((_name(row), *filter(None, [code_span(model)])))
+    asked = plain(excerpt(report.opening.get(row.code, ""), _ASKED_LIMIT))
+    wrong = "<br>".join(_wrong(one, row.reason or "") for one in row.evaluations if not one.passed)
+    return name, asked, wrong, "neutral" if row.neutral else points_lost(report.losses.of(row))
+
+
+def _wrong(found: Evaluation, reason: str) -> str:
+    """Return `expected → observed` of an evaluation; of several rules those that are wrong, each on its line."""
+    begin = plain(f"{found.criterion}: ") + " " if found.criterion else ""
+    if has_lines(found.observed):
+        return begin + "<br>".join(code_span(line, _VALUE_LIMIT) for line in wrong_lines(found.observed))
+    observed = "" if found.observed == HIDDEN_TEXT else code_span(found.observed, _VALUE_LIMIT)
+    said = plain(REASON_TEXTS.get(reason, "")) or observed
+    return begin + " → ".join(filter(None, (code_span(expected_text(found), _VALUE_LIMIT), said)))
 
 
 def _name(row: ResultRow) -> str:

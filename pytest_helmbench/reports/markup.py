@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from pytest_helmbench.core.scrub import excerpt, scrub
+from pytest_helmbench.reports.tables import display_width
 
 _TICKS = re.compile("`+")
 # Characters that format within a line, and those that make a bare address a link.
@@ -16,6 +17,9 @@ _HTML = re.compile("[&<>]")
 _CALLS = re.compile("[@#]")
 _GAP = "\N{ZERO WIDTH SPACE}"
 _BAR = "\\|"
+_WIDEST_CODE = 40
+_MARKS = re.compile(r"<br>|[`*\\]|\s+")
+_BLANK = "\N{NO-BREAK SPACE}"
 
 
 def plain(text: str) -> str:
@@ -53,18 +57,33 @@ def folded(summary: str, lines: Iterable[str]) -> list[str]:
 def pipe_table(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, left: Collection[str], most: int | None = None
 ) -> list[str]:
-    """Return a table with a line about what was left out of it.
+    """Return a table with a line about what was left out of it; columns that say nothing are not in it.
+
+    Browsers break codes at hyphens, so blanks in the head keep the first text as wide as its longest code.
 
     Args:
         rows: Cells in Markdown.
         left: Titles of the columns with text; the others have numbers.
         most: Most rows to show; None for all.
     """
-    lines = [_line(head), _line([":--" if title in left else "--:" for title in head])]
-    lines += [_line(row) for row in rows[:most]]
+    shown = [index for index in range(len(head)) if not rows or any(row[index] for row in rows)]
+    titles = [head[index] for index in shown]
+    sides = [":--" if title in left else "--:" for title in titles]
+    if ":--" in sides:
+        first = sides.index(":--")
+        titles[first] += _blanks(titles[first], [row[shown[first]] for row in rows[:most]])
+    lines = [_line(titles), _line(sides), *(_line([row[index] for index in shown]) for row in rows[:most])]
     if most is not None and len(rows) > most:
         lines += ["", f"… and {len(rows) - most} more rows (`helmbench report --format json` has all)"]
     return lines
+
+
+def _blanks(title: str, cells: Iterable[str]) -> str:
+    """Return what makes a title as wide as the longest word with a hyphen below it."""
+    words = (word for cell in cells for word in _MARKS.split(cell) if "-" in word)
+    missing = min(max(map(display_width, words), default=0), _WIDEST_CODE) - len(title)
+    # A blank is half as wide as a letter; the last is an entity, because some programs strip cells.
+    return _BLANK * 2 * missing + "&nbsp;" if missing > 0 else ""
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -23,6 +23,8 @@ PAIRS_NOTE = (
 )
 PAIR_HEAD = ("run", "other run", "difference (points)", "p (Holm)", "changed", "which is better")
 _SCOPES = {"selected": "of selected cases only", "shard": "of one shard only"}
+_USUAL = {"status": "complete, whole", "coverage": "100.0 %"}
+_SPEEDS = ("tokens/s", "in all", "calls in flight")
 TEXT_COLUMNS = frozenset(("model", "status", INTERVAL, "verdict", "own total", "notes"))
 
 
@@ -184,14 +186,18 @@ def _pair_cells(pair: Pair) -> tuple[str, ...]:
 
 
 def standings_markdown(board: Board) -> Iterator[str]:
-    """Yield the runs of a benchmark as Markdown."""
+    """Yield the runs of a benchmark as Markdown, without columns that say the usual of every run."""
     shown = standings_table(board)
+    columns = dict(zip(shown.head, zip(*shown.rows, strict=True), strict=True))
+    left_out = {*_SPEEDS, *(name for name, usual in _USUAL.items() if {*columns.get(name, ())} == {usual})}
+    left_out |= {"rows judged"} if "coverage" in left_out else set()
+    head = [name for name in shown.head if name not in left_out]
     rows = []
-    for number, (run, model, *cells) in enumerate(shown.rows):
+    for number, (run, model, *cells) in enumerate(zip(*map(columns.__getitem__, head), strict=True)):
         name = code_span(model)
         rows.append((plain(run), f"**{name}**" if number == shown.winner else name, *map(plain, cells)))
     yield from (f"**{plain(shown.title)}**", "")
-    yield from (*pipe_table(shown.head, rows, left=TEXT_COLUMNS), "")
+    yield from (*pipe_table(head, rows, left=TEXT_COLUMNS), "")
     yield from (f"{number}. {plain(note)}" for number, note in enumerate(shown.notes, 1))
     yield from [""] * bool(shown.notes)
     yield from [shown.said, ""] * bool(shown.said)

@@ -61,6 +61,7 @@ from pytest_helmbench.store.read.score_facts import RunFacts
 _FAILED = "failed"
 FLIPPED_SHOWN = 10
 """Most cases that a report lists as newly failing, or as newly passing."""
+_OPENED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class RunReport:
         steps: Of the cases that were worked on in steps (agents, Bench Packs), likewise, by code and repetition.
         speed: How fast the replies came.
         losses: Points of the score that each case and part has lost.
-        opening: First line of the perturbation by code, of the cases that are shown as newly failing or passing.
+        opening: First line of the perturbation by code, of the worst failures and of cases whose verdict differs.
     """
 
     detail: RunDetail
@@ -124,8 +125,7 @@ class RunReport:
             return self
         flipped = (*comparison.newly_failing[:FLIPPED_SHOWN], *comparison.newly_passing[:FLIPPED_SHOWN])
         codes = [case.code for case in flipped]
-        texts = perturbation_texts(self.path, self.detail.id, codes) if codes else {}
-        opening = {code: _first_line(text) for code, text in texts.items()}
+        opening = {**self.opening, **opening_lines(self.path, self.detail.id, codes)}
         return replace(self, comparison=comparison, opening=opening)
 
     @property
@@ -162,6 +162,7 @@ def run_report(
     found = recorded_results(path, detail, outcome=None if all_cases else _FAILED, with_text=with_text)
     outcomes = recorded_outcomes(path, run_id)
     spent = costs(path, run_id)
+    failures = tuple(scored.losses.worst_first(row for row in found if row.outcome == _FAILED))
     report = RunReport(
         detail=detail,
         score=scored.score,
@@ -169,7 +170,7 @@ def run_report(
         repetitions=repetition_rates(coded_rows(facts)) if facts.repeat > 1 else None,
         constants=tree_constants(facts, add_no_context=bool(detail.settings.get("add_no_context"))),
         titles=facts.titles,
-        failures=tuple(scored.losses.worst_first(row for row in found if row.outcome == _FAILED)),
+        failures=failures,
         counts=recorded_counts(path, run_id, outcomes, spent),
         judges=judges_of(detail.settings),
         judgements=sum(rows for rule, rows in outcomes.rules.items() if is_judgement(rule)),
@@ -180,6 +181,7 @@ def run_report(
         panel=panel_report(path, run_id),
         speed=measured_speed(path, (run_id,)),
         losses=scored.losses,
+        opening=opening_lines(path, run_id, [row.code for row in failures[:_OPENED]]),
         path=path,
     )
     if not all_cases:
@@ -189,9 +191,13 @@ def run_report(
     return replace(report, results=found, calls=calls, steps=steps, groups=groups)
 
 
-def _first_line(text: str) -> str:
-    """Return the first line that says something: no heading."""
-    return next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+def opening_lines(path: Path, run_id: int, codes: Sequence[str]) -> dict[str, str]:
+    """Return by code the first line of each perturbation that says something: no heading."""
+    texts = perturbation_texts(path, run_id, codes) if codes else {}
+    return {
+        code: next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+        for code, text in texts.items()
+    }
 
 
 def tree_constants(facts: RunFacts, *, add_no_context: bool) -> ConstantScores:

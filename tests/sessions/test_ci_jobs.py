@@ -67,8 +67,9 @@ def test_a_job_has_a_summary_and_at_most_ten_annotations(
     text = summary.read_text(encoding="utf-8")
     assert text.startswith("Of another tool.\n## ✗ FAILS test/good: 1 of 31 cases")
     assert "**30 cases failed**, the worst:" in text
-    assert len(re.findall(r"^\| P1-B1-S1-C1-PT\d+ \| test/good", text, re.MULTILINE)) == 5
-    assert "Message 1." not in text
+    row = r"^\| P1-B1-S1-C1-PT\d+ \| Message \d+\. \| `RISK` → `CALM` \| 3\.33 \|$"
+    assert len(re.findall(row, text.partition("<details>")[0], re.MULTILINE)) == 5
+    assert "| case" + 22 * "\N{NO-BREAK SPACE}" + "&nbsp; | asked | expected → observed | points |" in text
 
 
 def test_neither_a_green_job_nor_a_shard_has_annotations(

@@ -49,8 +49,8 @@ def _section(text: str, summary: str) -> Sequence[str]:
 
 def _mixed_tree(root: Path) -> None:
     """Two behaviours with titles: six signals and two quiet cases under two contexts, one case judged twice."""
-    quiet = {f"PT{n}": Part(f"## Message\n\nSECRET-PROMPT {n}.\n\nANSWER: RISK", -2) for n in (7, 8)}
-    loud = {f"PT{n}": Part(f"## Message\n\nSECRET-PROMPT {n}.\n\nANSWER: RISK", n) for n in range(1, 7)}
+    quiet = {f"PT{n}": Part(f"## Message\n\nCase {n}.\nSECRET-PROMPT {n}.\n\nANSWER: RISK", -2) for n in (7, 8)}
+    loud = {f"PT{n}": Part(f"## Message\n\nCase {n}.\nSECRET-PROMPT {n}.\n\nANSWER: RISK", n) for n in range(1, 7)}
     contexts = {"U1": Part("## Who\n\nA child.", 3), "U2": Part("## Who\n\nA clerk.")}
     lines = ("category: RISK", "evaluation:", "  type: category_match", "  polarity: by_severity")
     plain = Tree(lines, {**CATEGORY_SCHEMA}, loud | quiet, user_contexts=contexts)
@@ -172,8 +172,8 @@ def _markdown_holds(text: str) -> None:
     failures = _section(text, "7 cases failed")
     hostile = next(line for line in failures if "P1-B2-S1-C1-PT1 " in line)
     assert "``</details><img src=x>\\|`@octocat` #1 \\x1b[31m\\u202e" in hostile
-    assert any("P2-B1-S1-C1-PT1 | 16.67 | 5 | sqe CR2 |" in line for line in failures)
-    assert not any("sqe CR1" in line for line in failures)
+    assert any(line.startswith("| P2-B1-S1-C1-PT1 | Message 1. | CR2: `GOOD` → `BAD` |") for line in failures)
+    assert not any("CR1" in line for line in failures)
     assert "| error | rejected | 2 |" in text or re.search(r"\| error \| \w+ \| 2 \|", text)
     assert "Condition × user context" in text
     assert "| benchmark hash | `" in text

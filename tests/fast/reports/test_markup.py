@@ -63,6 +63,14 @@ def test_a_pipe_never_opens_a_cell_and_what_is_left_out_is_said() -> None:
     ]
 
 
+def test_a_table_has_no_empty_column_and_breaks_no_code() -> None:
+    rows = [("1", plain("P1-B1_x"), "", "0.5"), ("2", f"**{code_span('a/b-c')}**<br>P2", "", "")]
+    head, _, first, second = pipe_table(("n", "case", "reason", "points"), rows, left=("case", "reason"))
+    assert head == f"| n | case{6 * chr(160)}&nbsp; | points |"
+    assert (first, second) == ("| 1 | P1-B1_x | 0.5 |", "| 2 | **`a/b-c`**<br>P2 |  |")
+    assert pipe_table(("case", "n"), [("x" * 90 + "-", "1")], left=("case",))[0].count(chr(160)) == 72
+
+
 def test_a_folded_section_leaves_room_for_markdown() -> None:
     assert folded("3 cases", ["| a |"]) == [
         "<details>",
