@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from shutil import get_terminal_size
 
 import click
 
@@ -15,18 +16,20 @@ from pytest_helmbench.core.codes import CaseCode, SelectError, Selection
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import full_observed
 from pytest_helmbench.reports.cards import (
+    WORST_SHOWN,
     case_card,
     case_record,
     evaluation_cells,
     run_card,
     run_cost_text,
     run_record,
+    worst_lines,
 )
 from pytest_helmbench.reports.panel_tables import panel_record, panel_sentence
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.tables import points_lost, share, table
 from pytest_helmbench.results.losses import Losses
-from pytest_helmbench.results.run_report import panel_report, recorded_results
+from pytest_helmbench.results.run_report import panel_report, recorded_results, run_report
 from pytest_helmbench.results.stored_scores import scored_run, stored_score
 from pytest_helmbench.store.read.benchmark_places import lost_cases, names_of
 from pytest_helmbench.store.read.judgements import judged_criteria
@@ -128,25 +131,33 @@ def show_command(run: str, code: str | None, db: Path | None, *, as_json: bool, 
 
 def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
     record, run_id = record_of(detail.kind), detail.id
-    words = record.run(path, run_id)
-    panel = panel_report(path, run_id)
     if as_json:
+        words = record.run(path, run_id)
         outcomes = [
             {"outcome": outcome, "reason": reason, "results": count}
             for (outcome, reason), count in detail.outcomes.items()
         ]
         own = {} if words is None or words.score is None else {"pack_score": words.score_with_text}
-        say_json({**run_record(detail), **own, "outcomes": outcomes, "judges": panel_record(panel)})
+        judges = panel_record(panel_report(path, run_id))
+        say_json({**run_record(detail), **own, "outcomes": outcomes, "judges": judges})
         return
-    say(*run_card(detail, words, record.failures))
-    score, model = stored_score(path, run_id), detail.model
-    if score is not None:
-        say("", *score_lines({model: score}, behaviours=True))
+    report, model = run_report(path, run_id), detail.model
+    if report is None:
+        return
+    say(*run_card(detail, report.score, report.words, record.failures))
+    if report.score is not None and report.counts.judged:
+        say("", *score_lines({model: report.score}, behaviours=True))
     say(*recorded_unstated_lines(path, run_id, model))
-    if words is not None and words.line:
-        say(f"{model}: {words.line}")
-    if panel is not None:
-        say(panel_sentence(panel))
+    if report.words is not None and report.words.line:
+        say(f"{model}: {report.words.line}")
+    if report.panel is not None:
+        say(panel_sentence(report.panel))
+    worst = [row for row in report.failures if not row.neutral][:WORST_SHOWN]
+    with_text = {
+        one.id: one for row in worst for one in recorded_results(path, detail, row.code, with_text=True)
+    }
+    failures = tuple(with_text.get(row.id, row) for row in report.failures)
+    say("", *worst_lines(replace(report, failures=failures), get_terminal_size((100, 24)).columns))
 
 
 def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_json: bool) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.granted import Granted
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.options.declarations import DECLARED, Options
 from pytest_helmbench.options.option import declared_in, parts_of
 
@@ -22,6 +24,8 @@ PER_SHARD = frozenset(
     ("judge", *_PLACES, *(name for name, option in DECLARED.items() if option.is_per_shard))
 )
 """Settings that may differ between the shards of one run: servers, limits, outputs, gates."""
+_UNUSUAL = frozenset(("sampling", "variant_of", "versions"))
+_OF_EVERY_RUN = frozenset(("models", "concurrency"))
 PRIVATE = frozenset((*_PLACES, *(name for name, option in DECLARED.items() if option.is_private)))
 """Settings that name files or folders of a machine, or addresses in its network: reports leave them out."""
 
@@ -39,6 +43,15 @@ def recorded_settings(options: Options, facts: Mapping[str, object]) -> dict[str
     if unknown := facts.keys() - FACTS:
         raise ValueError(f"undeclared facts: {', '.join(sorted(unknown))}")
     return {**dict(_recorded(options)), **facts}
+
+
+def given_settings(settings: Mapping[str, JsonValue]) -> Iterator[tuple[str, JsonValue]]:
+    """Yield the options of a run that differ from their defaults, and the facts that few runs have."""
+    usual = dict(_recorded(Options()))
+    for name, value in settings.items():
+        is_named = name in _UNUSUAL or (name in DECLARED and name not in PRIVATE | _OF_EVERY_RUN)
+        if is_named and value not in (None, "", [], {}) and json.dumps(value) != json.dumps(usual.get(name)):
+            yield name, value
 
 
 def _recorded(values: DataclassInstance) -> Iterator[tuple[str, object]]:

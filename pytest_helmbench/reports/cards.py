@@ -8,18 +8,35 @@ from dataclasses import asdict, replace
 from itertools import count
 
 from pytest_helmbench.core.case import justified_by
-from pytest_helmbench.core.case_texts import expected_text, under
+from pytest_helmbench.core.case_texts import expected_text, short_text, under
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import CaseWords, RunWords
-from pytest_helmbench.core.outcome import Evaluation
-from pytest_helmbench.core.scrub import full_observed, scrub
+from pytest_helmbench.core.outcome import Evaluation, Verdict
+from pytest_helmbench.core.scrub import excerpt, full_observed, quoted, scrub
 from pytest_helmbench.core.tools import MadeCall
+from pytest_helmbench.options.recorded_settings import given_settings
+from pytest_helmbench.reports.headline import figure
 from pytest_helmbench.reports.panel_tables import judgement_lines
-from pytest_helmbench.reports.tables import UNKNOWN, reasons_text, share, table, text_of, usd
-from pytest_helmbench.scoring.intervals import INTERVAL
+from pytest_helmbench.reports.tables import (
+    UNKNOWN,
+    count_text,
+    display_width,
+    padded,
+    points_lost,
+    reasons_text,
+    share,
+    table,
+    text_of,
+    usd,
+)
+from pytest_helmbench.results.run_report import RunReport, first_line
+from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.read.judgements import JudgedCriterion
 from pytest_helmbench.store.read.results import CallRow, ResultRow, ShownMessage
 from pytest_helmbench.store.read.runs import RunDetail, RunSummary
+
+WORST_SHOWN = 5
+"""Cases that a run's card and a job's summary show."""
 
 EVALUATION_FIELDS = (
     "criterion",
@@ -35,54 +52,76 @@ EVALUATION_FIELDS = (
 """The fields of an evaluation in exports and reports."""
 
 
-def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[str]:
-    """Return settings, counts and score of a run.
+def run_card(detail: RunDetail, score: RunScore | None, words: RunWords | None, failures: str) -> list[str]:
+    """Return score, counts and cost of a run, then the settings that are not their defaults.
 
     Args:
+        score: Of what is judged so far; None for none.
         words: Words of its kind; None for none.
         failures: Name of the reasons of failed cases.
     """
-    unjudged = {
-        f"{outcome}: {reason}": count
-        for (outcome, reason), count in detail.outcomes.items()
-        if outcome in ("error", "skipped") and reason
-    }
-    wrong_form = {
-        reason: count
-        for (outcome, reason), count in detail.outcomes.items()
-        if outcome == "failed" and reason
-    }
+    reasons: dict[str, dict[str, int]] = {"not judged": {}, failures: {}}
+    for (outcome, reason), amount in detail.outcomes.items():
+        if reason and outcome != Verdict.PASSED:
+            name = failures if outcome == Verdict.FAILED else "not judged"
+            reasons[name][f"{outcome}: {reason}" if name == "not judged" else reason] = amount
+    is_whole = detail.coverage in (None, 1)
+    ended = f" to {detail.completed_at[11:19]}" if detail.completed_at else ", not ended yet"
     facts = {
-        "session": detail.session_id,
-        "benchmark": f"{detail.benchmark} {detail.version}",
-        "hash": detail.benchmark_hash,
-        "server": detail.base_url or detail.provider or UNKNOWN,
-        "plugin": detail.plugin_version,
-        "rescored from": "" if detail.rescored_from is None else f"run {detail.rescored_from}",
-        "started": detail.started_at,
-        "completed": detail.completed_at or "not yet",
+        "score": "-" if score is None or score.score is None else figure(score.total),
         "cases": f"{detail.total_tests} planned: {detail.count('passed')} passed, {detail.count('failed')} failed,"
         f" {detail.count('error')} errors, {detail.count('skipped')} skipped",
-        "neutral": ""
-        if detail.neutral_tests is None
-        else f"{detail.neutral_tests} judged, ignored by scores",
-        "evaluations": "" if detail.total_evaluations is None else str(detail.total_evaluations),
-        "not judged": reasons_text(unjudged),
-        failures: reasons_text(wrong_form),
+        "neutral": f"{detail.neutral_tests} judged, in no score" if detail.neutral_tests else "",
+        **{name: reasons_text(counts) for name, counts in reasons.items()},
         "pass rate": share(detail.pass_rate),
-        "score": _score_text(detail),
-        "coverage": share(detail.coverage),
+        "coverage": "" if is_whole else share(detail.coverage),
         "cost USD": run_cost_text(detail),
+        "time (UTC)": detail.started_at[:19].replace("T", " ") + ended,
+        "rescored from": "" if detail.rescored_from is None else f"run {detail.rescored_from}",
         **({} if words is None else dict(words.facts)),
+        **{name: text_of(value) for name, value in given_settings(detail.settings)},
     }
-    settings = {name: "" if value is None else text_of(value) for name, value in detail.settings.items()}
-    return [
-        f"run {detail.id}: {detail.model} on {detail.benchmark} ({detail.status}, {detail.scope})",
-        *_facts(facts),
-        "",
-        "settings",
-        *_facts(settings),
+    title = f"{detail.benchmark} {detail.version}".rstrip()
+    return [f"run {detail.id}: {detail.model} on {title} ({detail.status}, {detail.scope})", *_facts(facts)]
+
+
+def worst_lines(report: RunReport, width: int) -> list[str]:
+    """Return the cases that lost most of the score, with what was asked and what was wrong, then what to do next.
+
+    Args:
+        report: With the requests of these cases, where they are to say what was asked.
+        width: Columns of the terminal.
+    """
+    run, failed = report.detail, [row for row in report.failures if not row.neutral]
+    shown = failed[:WORST_SHOWN]
+    wide = max((display_width(row.code) for row in shown), default=0)
+    lines = (
+        [f"worst {len(shown)} of {count_text(len(failed), 'failed case')}, by points lost"] if shown else []
+    )
+    for row in shown:
+        wrong = "; ".join(short_text(one) for one in row.evaluations if not one.passed)
+        start = f"  {padded(row.code, wide)}  {points_lost(report.losses.of(row)):>5}  "
+        for text in filter(None, (asked_line(row, report), wrong)):
+            lines.append(start + excerpt(quoted(text), max(20, width - display_width(start))))
+            start = " " * display_width(start)
+    commands = [(row.code, "its prompt and reply") for row in shown[:1]]
+    commands += [("--failed", "all of them")] if len(failed) > len(shown) else []
+    commands += [("--errors", "what was not judged")] if run.count("error") + run.count("skipped") else []
+    rows = [
+        ("" if index else "next", f"helmbench show {run.id} {name}", f"# {said}")
+        for index, (name, said) in enumerate(commands)
     ]
+    return lines + (table(("", "", ""), rows, left=("",))[1:] if rows else [])
+
+
+def asked_line(row: ResultRow, report: RunReport) -> str:
+    """Return the first line of the perturbation of a case; of a case that comes with its request that of its message.
+
+    Empty where neither is at hand.
+    """
+    messages = [] if row.request is None else sent_messages(row.request)
+    asked = (str(message.get("content")) for message in messages if message.get("role") == "user")
+    return report.opening.get(row.code) or first_line(next(asked, ""))
 
 
 def run_record(detail: RunDetail) -> dict[str, object]:
@@ -236,17 +275,6 @@ def _facts(facts: Mapping[str, str]) -> list[str]:
     shown = {name: value for name, value in facts.items() if value}
     width = max(map(len, shown), default=0)
     return [f"  {name.ljust(width)}  {value}" for name, value in shown.items()]
-
-
-def _score_text(run: RunDetail) -> str:
-    if run.score is None:
-        return "-"
-    text = share(run.score)
-    if run.score_low is not None and run.score_high is not None:
-        text += f" ({INTERVAL} {share(run.score_low)} to {share(run.score_high)})"
-    if run.score_raw is not None and run.score_raw != run.score:
-        text += f", capped from {share(run.score_raw)}"
-    return text
 
 
 def run_cost_text(run: RunSummary) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pytest_helmbench.reports.cards import WORST_SHOWN
 from pytest_helmbench.reports.headline import Headline
 from pytest_helmbench.reports.markdown import FAILURE_HEAD, LONGEST, failure_cells, report_head, run_tables
 from pytest_helmbench.reports.markup import folded, pipe_table
 from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import ReportedRuns
-
-_FAILURES = 5
 
 
 def job_summary(headline: Headline | None, found: ReportedRuns) -> str:
@@ -40,9 +39,9 @@ def _worst(reports: Sequence[RunReport]) -> Iterator[str]:
     several = len(reports) > 1
     rows = [
         failure_cells(row, report, report.detail.model if several else "")
-        for report, row in failed[:_FAILURES]
+        for report, row in failed[:WORST_SHOWN]
     ]
     count = f"{count_text(len(failed), 'case')} failed"
-    yield from (f"**{count}**{', the worst' if len(failed) > _FAILURES else ''}:", "")
+    yield from (f"**{count}**{', the worst' if len(failed) > WORST_SHOWN else ''}:", "")
     yield from pipe_table(FAILURE_HEAD, rows, left=FAILURE_HEAD[:3])
     yield ""

@@ -9,7 +9,7 @@ from pytest_helmbench.core.kind_words import OwnSection
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, excerpt
-from pytest_helmbench.reports.cards import evaluation_texts, prompt_text
+from pytest_helmbench.reports.cards import asked_line, evaluation_texts, prompt_text
 from pytest_helmbench.reports.comparison_lines import comparison_section
 from pytest_helmbench.reports.headline import Headline
 from pytest_helmbench.reports.markup import code_span, fenced, folded, pipe_table, plain
@@ -243,7 +243,7 @@ def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:
 def failure_cells(row: ResultRow, report: RunReport, model: str = "") -> tuple[str, ...]:
     """Return the cells of a failed case below `FAILURE_HEAD`; a model's name stands under its code."""
     name = "<br>".join((_name(row), *filter(None, [code_span(model)])))
-    asked = plain(excerpt(report.opening.get(row.code, ""), _ASKED_LIMIT))
+    asked = plain(excerpt(asked_line(row, report), _ASKED_LIMIT))
     wrong = "<br>".join(_wrong(one, row.reason or "") for one in row.evaluations if not one.passed)
     return name, asked, wrong, "neutral" if row.neutral else points_lost(report.losses.of(row))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.options.recorded_settings import PRIVATE
+from pytest_helmbench.options.recorded_settings import given_settings
 from pytest_helmbench.reports.tables import UNKNOWN, cost_text, number, share, text_of
 from pytest_helmbench.results.differences import server_name
 from pytest_helmbench.results.losses import Losses
@@ -34,7 +34,7 @@ def cost_cells(row: CostRow) -> tuple[str, ...]:
 
 
 def setting_rows(report: RunReport) -> Iterator[tuple[str, str]]:
-    """Yield versions and settings that are not empty; of a server only its name."""
+    """Yield versions and settings that are not their defaults; of a server only its name."""
     run = report.detail
     facts: dict[str, object] = {
         "session": run.session_id,
@@ -46,7 +46,10 @@ def setting_rows(report: RunReport) -> Iterator[tuple[str, str]]:
         "server": run.base_url,
         "pytest-helmbench": run.plugin_version,
     }
-    facts |= {name: value for name, value in run.settings.items() if name not in PRIVATE}
+    facts |= {
+        "judge": list(report.judges) if report.judgements else None,
+        **dict(given_settings(run.settings)),
+    }
     for name, value in facts.items():
         if value not in (None, "", [], {}):
             shown = server_name(str(value)) if name.endswith(("server", "base_url")) else text_of(value)

@@ -145,16 +145,21 @@ def test_prompt_prints_what_was_sent_to_the_byte(project: Project) -> None:
 
 def test_show_tells_settings_counts_and_score_of_a_run(project: Project) -> None:
     card = helmbench(project.path, "show").stdout
-    assert card.startswith("run 2: baseline/lexical on Garden centre (complete, whole)\n")
+    assert card.startswith("run 2: baseline/lexical on Garden centre 0.1 (complete, whole)\n  score       ")
     for line in (
         "16 planned: 10 passed, 6 failed, 0 errors, 0 skipped",
-        "pass rate    62.5 %",
-        "score ",
-        "coverage ",
-        "cost USD     0.0000",
-        "max_retries ",
+        "  pass rate   62.5 %\n",
+        "  cost USD    0.0000\n",
+        "\n    P1-B2 ",
+        "\nworst 5 of 6 failed cases, by points lost\n  P1-B1-S1-C1-PT4   6.90  Help, I'm drowning!",
+        "\n" + 26 * " " + "expected not: PASS_ON, observed PASS_ON\n",
+        "\nnext  helmbench show 2 P1-B1-S1-C1-PT4  # its prompt and reply\n",
     ):
         assert line in card
+    assert not {"max_retries", "settings", "coverage  "} & {*card.replace("\n", "  ").split("  ")}
+    first = helmbench(project.path, "show", "1").stdout
+    assert f"  select      {CASE},P1-B2-S1-U1-PT1\n" in first
+    assert "worst" not in first
     record = document(project.path, "show", "1")
     assert record["settings"]["select"] == f"{CASE},P1-B2-S1-U1-PT1"
     assert "process" not in record["settings"]
@@ -369,7 +374,7 @@ def test_unknown_cost_is_shown_as_unknown_and_hostile_replies_do_no_harm(
     (row,) = document(tmp_path, "query")
     assert (row["cost_usd"], row["known_cost_usd"], row["unknown_costs"]) == (None, 0.0, 2)
     assert helmbench(tmp_path, "runs").stdout.splitlines()[1].endswith("  unknown")
-    assert "cost USD     unknown" in helmbench(tmp_path, "show").stdout
+    assert "cost USD    unknown" in helmbench(tmp_path, "show").stdout
     for form in (
         "show",
         "show P1-B1",

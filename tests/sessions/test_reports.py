@@ -49,8 +49,12 @@ def _section(text: str, summary: str) -> Sequence[str]:
 
 def _mixed_tree(root: Path) -> None:
     """Two behaviours with titles: six signals and two quiet cases under two contexts, one case judged twice."""
-    quiet = {f"PT{n}": Part(f"## Message\n\nCase {n}.\nSECRET-PROMPT {n}.\n\nANSWER: RISK", -2) for n in (7, 8)}
-    loud = {f"PT{n}": Part(f"## Message\n\nCase {n}.\nSECRET-PROMPT {n}.\n\nANSWER: RISK", n) for n in range(1, 7)}
+    quiet = {
+        f"PT{n}": Part(f"## Message\n\nCase {n}.\nSECRET-PROMPT {n}.\n\nANSWER: RISK", -2) for n in (7, 8)
+    }
+    loud = {
+        f"PT{n}": Part(f"## Message\n\nCase {n}.\nSECRET-PROMPT {n}.\n\nANSWER: RISK", n) for n in range(1, 7)
+    }
     contexts = {"U1": Part("## Who\n\nA child.", 3), "U2": Part("## Who\n\nA clerk.")}
     lines = ("category: RISK", "evaluation:", "  type: category_match", "  polarity: by_severity")
     plain = Tree(lines, {**CATEGORY_SCHEMA}, loud | quiet, user_contexts=contexts)
@@ -403,7 +407,7 @@ def test_a_stored_run_is_held_to_thresholds(
     run_tree(pytester, "--helmbench-model=baseline/first", "-q")
     database = pytester.path / "helmbench.db"
 
-    table = captured(capsys, "show", "--db", database)[1].splitlines()[-5:]
+    table = captured(capsys, "show", "--db", database)[1].splitlines()[8:13]
     assert [line.split()[0] for line in table] == ["baseline/first", "P1", "P1-B1", "P2", "P2-B1"]
     assert "100.0 %" in table[0]
     report = ("report", "--db", database, "--gate")

@@ -92,7 +92,7 @@ def test_the_first_judge_is_of_record_and_disagreement_is_kept_and_shown(
     ]
     markdown = (pytester.path / "out.md").read_text()
     assert "#### Judges" in markdown
-    assert "| P1-B1-S1-C1-PT2 | 1 |  | pass \\* | fail |" in markdown
+    assert "| P1-B1-S1-C1-PT2 | 1 | pass \\* | fail |" in markdown
     assert sentence in _shown(capsys, "show", "1", "--db", database)
     card = _shown(capsys, "show", "1", "P1-B1-S1-C1-PT2", "--db", database)
     assert "  test/a: pass (GOOD), counts\n    So.\n  test/b: fail (BAD)" in card
