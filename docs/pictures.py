@@ -17,7 +17,7 @@ from pathlib import Path
 
 from browsers import chromium
 from paths import ROOT
-from readme import readme_command
+from readme import demo_words
 
 _COLUMNS = 112
 _LINE_PX, _CHARACTER_PX, _EDGE_PX = 19, 8.4, 16
@@ -29,7 +29,7 @@ _CODE = re.compile(r"\x1b\[([\d;]*)m")
 def _demo(folder: Path) -> str:
     """Run the demo on a copy, with a page; return what it prints, colours included."""
     shutil.copytree(ROOT / "benchmark", folder / "benchmark")
-    words = readme_command("demo").partition(" -m pytest ")[2].split()
+    words = demo_words()
     python = (sys.executable, "-m")
     given = ("--color=yes", "-p", "no:cacheprovider", "-p", "no:randomly")
     environment = {**os.environ, "COLUMNS": str(_COLUMNS), "PYTHONDONTWRITEBYTECODE": "1"}

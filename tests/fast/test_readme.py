@@ -1,6 +1,8 @@
-"""The README: two commands of one line that do their own set-up, and links to the task pages."""
+"""The README: two commands that do their own set-up, and links to the task pages."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from paths import ROOT
@@ -8,12 +10,19 @@ from readme import TASK_PAGES, readme_command
 
 
 @pytest.mark.parametrize("name", ["demo", "tests"])
-def test_a_command_is_one_line_that_does_its_own_set_up(name: str) -> None:
+def test_a_command_does_its_own_set_up(name: str) -> None:
     command = readme_command(name)
 
-    assert "\n" not in command
+    assert command.count("\n") == command.count("\\\n")
     assert command.startswith("python3 -m venv .venv && .venv/bin/pip install ")
     assert ".venv/bin/python -m pytest " in command
+
+
+def test_no_block_of_code_is_wider_than_its_box() -> None:
+    blocks = re.findall(
+        r"^```bash\n(.+?)^```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert [line for block in blocks for line in block.splitlines() if len(line) > 80] == []
 
 
 @pytest.mark.parametrize("page", TASK_PAGES)

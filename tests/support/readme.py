@@ -13,7 +13,7 @@ import pytest
 from commands import programs
 from paths import ROOT
 
-__all__ = ["TASK_PAGES", "page_blocks", "ran", "readme_command", "with_programs"]
+__all__ = ["TASK_PAGES", "demo_words", "page_blocks", "ran", "readme_command", "with_programs"]
 
 _BLOCK = re.compile(r"(?:^<!-- ([^>]+) -->\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -34,6 +34,11 @@ def readme_command(name: str) -> str:
     )
     assert found is not None, name
     return found[1]
+
+
+def demo_words() -> list[str]:
+    """Return what the README's first command gives to pytest."""
+    return readme_command("demo").replace("\\\n", "").partition(" -m pytest ")[2].split()
 
 
 def page_blocks(page: str, folder: Path) -> Iterator[tuple[str, str, str]]:

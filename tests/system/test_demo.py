@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from inner_pytest import run_pytest_apart
 from paths import ROOT
-from readme import readme_command
+from readme import demo_words
 from trees import clear_environment, rows
 
 _MOST_LINES = 56  # 60 at the most, with room for what another machine has to say
@@ -19,7 +19,7 @@ _MOST_LINES = 56  # 60 at the most, with room for what another machine has to sa
 def test_the_demo_is_short_and_mostly_passes_on_a_machine_without_any_tool(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = readme_command("demo").partition(" -m pytest ")[2].split()
+    arguments = demo_words()
     assert arguments[-1] == "-q"
 
     result = _run_demo(pytester, monkeypatch, (), *arguments)
