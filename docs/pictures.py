@@ -1,4 +1,4 @@
-"""Make the README's pictures from a real run of its demo: docs/terminal.svg and docs/page.png.
+"""Make the pictures of the docs from a real run of the README's demo, and the outputs in the task pages.
 
 `PYTHONPATH=tests/support python docs/pictures.py`, with Chromium and the extra `test`.
 """
@@ -19,7 +19,14 @@ from browsers import chromium
 from paths import ROOT
 from readme import demo_words
 
-_COLUMNS = 112
+_COLUMNS = 100
+_PAGES = {
+    "page": "",
+    "matrix": "#/cases?q=differ%20P1",
+    "drawer": "#/case/P1-B1-S1-PT3",
+}
+"""Addresses in the demo's page by the name of their picture."""
+_SETTLED_MS = 500  # a drawer slides, and texts are unpacked
 _LINE_PX, _CHARACTER_PX, _EDGE_PX = 19, 8.4, 16
 _COLOURS = {"31": "#ff7b72", "32": "#7ee787", "33": "#e3b341", "36": "#79c0ff"}
 _NO_BREAK = "\N{NO-BREAK SPACE}"  # SVG joins other spaces
@@ -42,9 +49,11 @@ def _demo(folder: Path) -> str:
         check=False,
     )
     assert done.returncode == 1, done.stderr
-    report = ("pytest_helmbench", "report", "1", "2", "--format", "html", "-o", "report.html")
+    texts = ("--with-text", "all", "-o", "report.html")
+    report = ("pytest_helmbench", "report", "1", "2", "--format", "html", *texts)
     subprocess.run([*python, *report], cwd=folder, check=True)
-    return f"$ pytest {' '.join(words)}\n{done.stdout}".replace(f"{folder}/", "")
+    command = f"$ pytest {' '.join(words)}".replace(" --helmbench", " \\\n    --helmbench", 1)
+    return f"{command}\n{done.stdout}".replace(f"{folder}/", "")
 
 
 def _spans(line: str) -> Iterator[str]:
@@ -81,14 +90,22 @@ def _terminal(text: str) -> str:
 
 
 def main() -> None:
-    """Write both pictures."""
+    """Write all pictures, and all outputs."""
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n0", "tests/sessions/test_task_pages.py"],
+        cwd=ROOT,
+        env={**os.environ, "HELMBENCH_WRITE_DOCS": "1"},
+        check=True,
+    )
     with tempfile.TemporaryDirectory() as name, chromium() as browser:
         folder = Path(name)
         (ROOT / "docs" / "terminal.svg").write_text(_terminal(_demo(folder)), "utf-8")
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.goto((folder / "report.html").as_uri())
-        page.wait_for_selector("html[data-ready]", state="attached")
-        page.screenshot(path=ROOT / "docs" / "page.png")
+        for picture, address in _PAGES.items():
+            page = browser.new_page(viewport={"width": 1280, "height": 800})
+            page.goto(f"{(folder / 'report.html').as_uri()}{address}")
+            page.wait_for_selector("html[data-ready]", state="attached")
+            page.wait_for_timeout(_SETTLED_MS)
+            page.screenshot(path=ROOT / "docs" / f"{picture}.png")
 
 
 if __name__ == "__main__":
