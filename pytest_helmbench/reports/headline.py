@@ -18,11 +18,12 @@ from pytest_helmbench.reports.comparison_lines import (
     lost_parts,
     missing_parts,
     p_text,
+    points,
 )
 from pytest_helmbench.reports.tables import count_text, reasons_text, share
 from pytest_helmbench.results.comparing import INCONCLUSIVE_PASSES
-from pytest_helmbench.results.gates import GateReport, RunGates
-from pytest_helmbench.scoring.changes import LEAST_CHANGED
+from pytest_helmbench.results.gates import GateReport, JudgedCases, RunGates
+from pytest_helmbench.scoring.changes import LEAST_CHANGED, Conclusion
 from pytest_helmbench.scoring.run_score import RunScore, Score
 from pytest_helmbench.scoring.thresholds import GateVerdict, breach_text, gate_figures, wanted
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 BUDGET_SPENT = "the budget was spent: what it could not pay was skipped"
 _SHOWN = 5
 _RUNS_SHOWN = 3
+_LONGEST = 100
+_AND = " · "
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class Headline:
 
     @property
     def text(self) -> str:
-        """The headline in a line: `✗ FAILS   atlas-mini: 15 of 3240 cases not judged (99.5 %, wanted 100 %)`."""
+        """The headline in a line: `✗ FAILS   atlas-mini: 50.0 %, threshold 85.0 · worse by 39.3`."""
         mark = {None: "", True: "✓ HOLDS   ", False: "✗ FAILS   "}[self.holds]
         mark = "? INCONCLUSIVE   " if self.is_open else mark
         finding = (self.cause, self.said) if self.cause_first else (self.said, self.cause)
@@ -132,8 +135,8 @@ def headline(report: GateReport, state: SessionState | None = None, *, asked: bo
     subject, said, cause = runs[0].subject if len(runs) == 1 else "", "nothing was judged", ""
     if len(failing) > 1:
         subject, cause = f"{len(failing)} of {len(runs)} runs", stops or state.cause
-        more = f"; {len(failing) - _RUNS_SHOWN} more" if len(failing) > _RUNS_SHOWN else ""
-        said = "; ".join(f"{run.subject}: {run.said}" for run in failing[:_RUNS_SHOWN]) + more
+        gravest = [f"{run.subject}: {run.said.partition(_AND)[0]}" for run in failing]
+        said = _as_fits(gravest, len(subject))
     elif failing:
         subject, said, cause = failing[0].subject, failing[0].said, stops or state.cause
     elif stops:
@@ -144,8 +147,8 @@ def headline(report: GateReport, state: SessionState | None = None, *, asked: bo
         subject, said = "best", f"{best.name} {score_text(best)}"
     elif runs:
         all_of = "all " if holds else ""
-        subject = f"{all_of}{len(runs)} runs" if holds or len(runs) > _RUNS_SHOWN else ""
         said, cause = _scores(report.runs), state.cause
+        subject = f"{all_of}{len(runs)} runs" if holds or said.startswith("scores ") else ""
     said += f", {state.selected}" if state.selected and runs and not stops else ""
     is_open = bool(failing) and failing[0].is_open and not stops
     cause_first = bool(failing and not stops)
@@ -169,17 +172,17 @@ def run_headline(run: RunGates, *, asked: bool = True) -> Headline:
     if not asked:
         return Headline(None, run.name, score_text(run), gates=run)
     if not run.holds:
-        missed = "; ".join(dict.fromkeys(_missed(run)))
-        return Headline(False, run.name, missed or _unable(run), gates=run, is_open=not missed)
-    parts = [score_text(run)]
-    for one in run.verdicts:
-        least = gate_figures(one.score, one.threshold.least)[1]
-        parts.append(f"{one.threshold.code} threshold {least}".lstrip())
+        missed = [*dict.fromkeys(_missed(run))]
+        said = _as_fits(missed, len(run.name)) or _unable(run)
+        return Headline(False, run.name, said, gates=run, is_open=not missed)
+    least = (gate_figures(one.score, one.threshold.least)[1].removesuffix(" %") for one in run.verdicts)
+    codes = (f"{one.threshold.code} threshold".lstrip() for one in run.verdicts)
+    parts = [", ".join((score_text(run), *map(" ".join, zip(codes, least, strict=True))))]
     found = run.comparison
     if found is not None:
         parts.append(f"{baseline_name(found)}: {_conclusion(found, found.scopes[0])}")
         parts += [INCONCLUSIVE_PASSES] if found.has_too_little_in_common else []
-    return Headline(True, run.name, ", ".join(parts), gates=run)
+    return Headline(True, run.name, _as_fits(parts, len(run.name)), gates=run)
 
 
 def figure(score: Score, value: str = "") -> str:
@@ -214,12 +217,24 @@ def _not_judged(run: RunGates, score: RunScore) -> str:
 
 def _scores(runs: Sequence[RunGates]) -> str:
     """Return the scores of a few runs, and of more their span."""
-    if len(runs) <= _RUNS_SHOWN:
-        return ", ".join(f"{run.name} {score_text(run)}" for run in runs)
+    each = ", ".join(f"{run.name} {score_text(run)}" for run in runs)
+    if len(runs) <= _RUNS_SHOWN and len(each) <= _LONGEST:
+        return each
     known = [run.score.score for run in runs if run.score is not None and run.score.score is not None]
     span = f"from {share(min(known))} to {share(max(known))}" if known else "none"
     unknown = len(runs) - len(known)
     return f"scores {span}" + (f", {unknown} without a score" if unknown else "")
+
+
+def _as_fits(parts: Sequence[str], taken: int) -> str:
+    """Return the first parts, as many as a headline has room for, and how many more there are."""
+    shown, room = list(parts[:1]), _LONGEST - len("✗ FAILS   : ") - taken
+    for part in parts[1:]:
+        if len(_AND.join((*shown, part))) > room:
+            break
+        shown.append(part)
+    more = len(parts) - len(shown)
+    return _AND.join((*shown, f"{more} more") if more else shown)
 
 
 def _conclusion(found: RunComparison, scope: ScopeChange) -> str:
@@ -227,27 +242,50 @@ def _conclusion(found: RunComparison, scope: ScopeChange) -> str:
 
 
 def _missed(run: RunGates) -> Iterator[str]:
-    """Yield each requirement that a run misses."""
-    coverage = None if run.score is None else run.score.total.coverage
-    if run.score is None:
-        yield from () if run.worse else ("the run has no score",)
-    elif coverage is None or coverage < run.min_coverage:
-        covers = gate_figures(coverage, run.min_coverage)[0]
-        yield f"{_not_judged(run, run.score)} ({covers}, wanted {wanted(run.min_coverage)})"
-    else:
-        yield from (verdict.reason for verdict in run.verdicts if not verdict.holds)
-        yield from (breach_text(run.score),) if run.score.breached else ()
-    found = run.comparison
+    """Yield each requirement that a run misses in a few words, the gravest first: the block has the figures."""
+    score, found = run.score, run.comparison
+    lacks = score is not None and (score.total.coverage or 0) < run.min_coverage
+    if score is None and not run.worse:
+        yield "the run has no score"
+    below = [verdict for verdict in run.verdicts if not verdict.holds]
+    yield from (_below(verdict) for verdict in below if not lacks or _is_out_of_reach(score, verdict))
+    yield from (breach_text(score),) if score is not None and score.breached and not lacks else ()
+    if run.worse and found is not None:
+        yield from _worse(found)
+    if lacks and score is not None:
+        yield _not_judged(run, score)
     if run.worse and found is None:
         yield "it was not compared with its baseline"
-    if not run.worse or found is None:
-        return
+
+
+def _below(verdict: GateVerdict) -> str:
+    """Return `50.0 %, threshold 85.0`; the reason where the score is not what misses the threshold."""
+    threshold = verdict.threshold
+    if verdict.score is None or verdict.score >= threshold.least:
+        return verdict.reason
+    value, least = gate_figures(verdict.score, threshold.least)
+    return f"{threshold.code} {value}, threshold {least.removesuffix(' %')}".lstrip()
+
+
+def _is_out_of_reach(score: RunScore | None, verdict: GateVerdict) -> bool:
+    """Return whether a score stays below its threshold, however the cases without a verdict come out."""
+    part = None if score is None else score.of(verdict.threshold.code)
+    return part is not None and part.bounds is not None and part.bounds.high < verdict.threshold.least
+
+
+def _worse(found: RunComparison) -> Iterator[str]:
+    """Yield what makes a comparison fail: cases that are gone, parts that are worse."""
     if not found.allows_gone:
         yield from (said for _, _, said in lost_parts(found))
     for scope in found.scopes:
-        if found.verdict_of(scope).fails:
-            size, p = change_size(scope), p_text(scope.change.p)
-            yield f"{scope.code} {size} against {baseline_name(found)}, {p}: {_conclusion(found, scope)}".lstrip()
+        verdict = found.verdict_of(scope)
+        if verdict is Conclusion.COLLAPSED:
+            yield from (
+                f"{one.code} collapsed: {share(one.baseline_score)} → {share(one.score)}"
+                for one in found.collapsed
+            )
+        elif verdict.fails:
+            yield f"{scope.code} worse by {points(scope.change.change).lstrip('−')}".lstrip()
     yield from missing_parts(found)
 
 
@@ -277,6 +315,13 @@ def _line(label: str, text: str) -> str:
 
 
 def _run_block(run: RunGates) -> Iterator[str]:
+    total, cases = None if run.score is None else run.score.total, run.cases
+    if total is not None and (total.coverage or 0) < run.min_coverage:
+        judged = cases or JudgedCases(total.judged_rows, total.planned_rows)
+        covers = f"{gate_figures(total.coverage, run.min_coverage)[0]}, wanted {wanted(run.min_coverage)}"
+        yield _line(
+            "judged", f"{judged.judged} of {judged.planned} {'rows' if cases is None else 'cases'}: {covers}"
+        )
     for verdict in run.verdicts:
         code = verdict.threshold.code
         part = None if run.score is None else run.score.of(code)

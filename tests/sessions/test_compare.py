@@ -60,7 +60,7 @@ def _stored_reports_have_it(
     assert compared("2") == [reported]
     assert compared("1") == []
     again = report("2")[1]
-    assert again.startswith("## ✗ FAILS test/good: −")
+    assert again.startswith("## ✗ FAILS test/good: worse by ")
     assert "### test/good with run 1: regressed\n\n**Newly failing: 6**\n" in again
     page = report("2", "--format", "html")[1]
     assert "regressed" in shown_text(page)
@@ -97,9 +97,7 @@ def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
     assert "p = 0.016: regressed; 6 of 8 perturbations changed: 6 down, 0 up" in line
     assert "fell on these very cases" in fell
     assert failing.startswith("  newly failing 6: P1-B1-S1-C1-PT1 (severity 5), ")
-    assert re.match(
-        r"✗ FAILS   test/good: −\S+ points .* against run 1, p = 0.016: regressed$", worse.outlines[-1]
-    )
+    assert re.match(r"✗ FAILS   test/good: worse by [\d.]+$", worse.outlines[-1])
     (reported,) = json.loads((pytester.path / "out.json").read_text())["runs"][0]["comparisons"]
     assert (reported["baseline_run"], reported["verdict"], reported["p"]) == ("run 1", "regressed", 0.015625)
     markdown = (pytester.path / "out.md").read_text()

@@ -114,5 +114,5 @@ def test_score_comparison_gate_pairs_and_rescore_count_one_credit_for_a_conversa
         assert (found["units"], found["changed"]) == (16, 12)
     gate = ("--helmbench-baseline=base.json", "--helmbench-max-drop=0.3", "--helmbench-db=g.db")
     gated = run_tree(pytester, "--helmbench-model=test/bad", *gate, url=provider.url)
-    gated.stdout.fnmatch_lines(["✗ FAILS*\N{MINUS SIGN}75.0 points*"])
+    gated.stdout.fnmatch_lines(["✗ FAILS*: worse by 75.0"])
     assert gated.ret == 1

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import pytest
 from analysis_rows import row
 
 from pytest_helmbench.reports.headline import BUDGET_SPENT, SessionState, cause_of, gate_block, headline
@@ -45,11 +47,12 @@ def _comparison() -> RunComparison:
 
 def test_a_gate_ends_in_one_headline_then_score_baseline_cases_and_what_to_do() -> None:
     found = headline(_report(_score(unjudged=1), comparison=_comparison()), SessionState(hint=_HINT))
-    assert found.text == "✗ FAILS   lab/mini: 1 of 21 cases not judged (95.2 %, wanted 100 %)"
+    assert found.text == "✗ FAILS   lab/mini: 1 of 21 cases not judged"
     assert [case.code for case in found.newly_failing][:1] == ["P1-B1-S1-C1-PT0"]
     shown = ", ".join(f"P1-B1-S1-C1-PT{number} (severity 11)" for number in range(5))
     assert gate_block(found) == [
         found.text,
+        "  judged     20 of 21 cases: 95.2 %, wanted 100 %",
         "  score      90.0 % (69.9 – 97.2), threshold 85.0 %: reached, but not beyond chance",
         "  baseline   run 1, 87.8 %: −0.6 points (90 %: −2.8 to +1.5): no regression shown;"
         " a drop of about 4 points would be seen 4 times of 5",
@@ -60,11 +63,9 @@ def test_a_gate_ends_in_one_headline_then_score_baseline_cases_and_what_to_do() 
 
 def test_a_gate_that_holds_and_one_that_is_missed_say_so_in_per_cent() -> None:
     held = headline(_report(_score()))
-    assert held.text == "✓ HOLDS   lab/mini: 90.0 % (69.9 – 97.2), threshold 85.0 %"
+    assert held.text == "✓ HOLDS   lab/mini: 90.0 % (69.9 – 97.2), threshold 85.0"
     missed = headline(_report(_score(wrong=4)), SessionState(("the budget was spent",)))
-    assert missed.text == (
-        "✗ FAILS   lab/mini: score 80.0 %, below the threshold of 85.0 %: the budget was spent"
-    )
+    assert missed.text == ("✗ FAILS   lab/mini: 80.0 %, threshold 85.0: the budget was spent")
     assert gate_block(missed)[1].endswith("threshold 85.0 %: not reached, within chance")
 
 
@@ -85,7 +86,7 @@ def test_what_stops_a_session_fails_it_though_its_gate_holds_and_nothing_judged_
     )
     assert [run.text.rpartition(": ")[2] for run in mixed.by_run] == [
         "x",
-        "100.0 % (83.9 – 100.0), threshold 95.0 %",
+        "100.0 % (83.9 – 100.0), threshold 95.0",
     ]
     assert gate_block(mixed)[-1] == "  cause      x"
 
@@ -104,13 +105,32 @@ def test_without_a_gate_the_headline_is_the_score_and_of_several_the_best() -> N
     assert several.text == f"{alone.text.replace(': ', ' ', 1)}, lab/large 100.0 % (83.9 – 100.0)"
 
 
+@pytest.mark.parametrize(
+    ("wrong", "unjudged", "said"),
+    [
+        (12, 1, "40.0 %, threshold 85.0 · worse by 39.3 · 1 of 21 cases not judged"),
+        # One of 21 may still bring it over the threshold.
+        (3, 1, "worse by 39.3 · 1 of 21 cases not judged"),
+        (12, 0, "40.0 %, threshold 85.0 · worse by 39.3"),
+    ],
+)
+def test_the_gravest_cause_stands_first_in_a_hundred_letters(wrong: int, unjudged: int, said: str) -> None:
+    known = _comparison()
+    change = replace(known.scopes[0].change, change=Fraction(-393, 1000), verdict=Conclusion.REGRESSED)
+    worse = replace(known, scopes=(replace(known.scopes[0], change=change),))
+    gates = _report(_score(unjudged=unjudged, wrong=wrong), "0.85,P9=0.1", worse).runs[0]
+    found = headline(GateReport((replace(gates, worse=True, verdicts=gates.verdicts[:1]),)))
+    assert found.text == f"✗ FAILS   lab/mini: {said}"
+    long = replace(gates, name="northwind/atlas-large-2026-10-instruct", worse=True)
+    text = headline(GateReport((long,))).text
+    assert len(text) <= 100 + len(" · 1 more")
+    assert re.search(r" · \d more$", text) or len(text) <= 100
+
+
 def test_two_runs_that_fail_share_a_headline_and_have_a_block_each() -> None:
     report = read_gates("0.95", None).judge({"a": _score(), "b": _score(wrong=3), "c": _score(wrong=0)})
     found = headline(report)
-    assert found.text == (
-        "✗ FAILS   2 of 3 runs: a: score 90.0 %, below the threshold of 95.0 %;"
-        " b: score 85.0 %, below the threshold of 95.0 %"
-    )
+    assert found.text == ("✗ FAILS   2 of 3 runs: a: 90.0 %, threshold 95.0 · b: 85.0 %, threshold 95.0")
     assert [line[:11] for line in gate_block(found)] == [
         "✗ FAILS   a",
         "  score    ",

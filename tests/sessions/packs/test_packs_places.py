@@ -59,7 +59,7 @@ def test_packs_of_the_same_id_are_told_apart_and_each_is_gated(
         [
             "demo (bad) * 0.0 *",
             "demo (good) * 100.0 *",
-            "✗ FAILS   test/good on demo (bad): score 0.0 %, below the threshold of 50.0 %",
+            "✗ FAILS   test/good on demo (bad): 0.0 %, threshold 50.0",
             "✓ HOLDS   test/good on demo (good): 100.0 % *",
         ]
     )

@@ -80,7 +80,7 @@ def test_what_the_provider_or_the_test_has_broken_is_an_error_and_never_a_failed
     assert provider.count == 7
     tree = ET.parse(pytester.path / "report.xml").getroot()
     assert (len(list(tree.iter("error"))), len(list(tree.iter("failure")))) == (5, 1)  # the gate
-    result.stdout.fnmatch_lines(["✗ FAILS   *: 6 of 7 cases not judged (14.3 %, wanted 100 %)"])
+    result.stdout.fnmatch_lines(["✗ FAILS   *: 6 of 7 cases not judged"])
 
 
 def test_each_way_to_end_has_its_outcome(pytester: pytest.Pytester, provider: Provider) -> None:
