@@ -70,22 +70,26 @@ def test_several_runs_are_a_matrix_and_the_drawer_shows_all_replies_of_a_case(
     assert [cell.split()[0] for cell in cells] == [marks[row.outcome] for row in rows]
 
     page.locator("#rows a").first.click()
-    sides = page.locator("#drawer .sides > div")
-    sides.first.wait_for()
-    assert [side.locator("strong").inner_text() for side in sides.all()] == [row.outcome for row in rows]
+    heads, replies = (page.locator(f"#drawer .cells:nth-child({number}) > div") for number in (1, 2))
+    heads.first.wait_for()
+    outcomes = [head.locator("strong").first.inner_text() for head in heads.all()]
+    assert outcomes == [row.outcome for row in rows]
+    tops = [side.bounding_box()["y"] for side in replies.all()]
+    assert len(set(tops)) == 1  # however long the names above them are
     said = json.loads(rows[0].request or b"")["messages"][0]["content"]
     message = said.partition("<users_input>\n")[2].partition("\n<")[0]
-    assert page.locator("#drawer h3, #drawer pre").all_inner_texts()[:2] == ["Message", message]
+    assert page.locator("#drawer h3, #drawer .said").all_inner_texts()[:2] == ["Message", message]
     assert not page.get_by_text("Say who is to act.").first.is_visible()
-    page.locator("#drawer summary", has_text="Whole prompt").click()
+    page.locator("#drawer summary", has_text="Task: the whole prompt").click()
     assert page.locator("#drawer details[open] pre").inner_text() == said
-    for side, row in zip(sides.all(), rows, strict=True):
+    for head, side, row in zip(heads.all(), replies.all(), rows, strict=True):
         if row.reply:
             evaluation, fields = row.evaluations[0], json.loads(row.reply)
             assert side.locator(".json dd").all_inner_texts() == [*fields.values()]
             assert side.locator(".json mark").all_inner_texts() == [evaluation.observed]
+            assert side.locator("mark.right").count() == evaluation.passed
             wrong = [] if evaluation.passed else [evaluation.observed]
-            assert side.locator(".judged mark").all_inner_texts() == wrong
+            assert head.locator(".judged mark").all_inner_texts() == wrong
     assert serious_faults(page) == []
     page.keyboard.press("Escape")
     page.locator(".run summary").last.click()
@@ -107,24 +111,50 @@ def test_a_case_that_was_ruled_out_marks_what_it_should_not_have_been(
 
     assert page.locator("#drawer .judged mark").all_inner_texts() == ["NURSE"]
     assert page.locator("#drawer .json dt").all_inner_texts() == ["who (judged)", "why"]
-    assert page.locator("#drawer h3:has-text('Reply') ~ pre").all_inner_texts() == ["Well:", "So."]
+    assert page.locator("#drawer .own pre").all_inner_texts() == ["Well:", "So."]
 
 
-def test_the_drawer_shows_a_conversation_by_turns_with_its_tool_calls(
+_LINES = """✗ contains: expected contains soon, observed Sooner.
+✓ any: expected at most 9 words or matches x
+  ✓ length: expected at most 9 words, observed 2 words
+  ✗ regex: expected matches x, observed Sooner."""
+
+
+def _talk(number: int) -> RunReport:
+    """Return a run of one conversation, whose second turn differs between runs, and is wrong in the second."""
+    called = MadeCall(2, "<b>x", {"no": "1"}, '{"status": "shipped"}', UNKNOWN_TOOL)
+    said = (
+        ShownMessage(1, "user", "My <i>kettle</i>."),
+        ShownMessage(1, "assistant", "Plugged in?", (), True),
+        ShownMessage(2, "user", "Yes."),
+        ShownMessage(2, "assistant", f"Wait {number}.", (called,)),
+        ShownMessage(3, "user", "And now?"),
+        ShownMessage(3, "assistant", f"Soon {number}."),
+    )
+    report = _reports(number)[number - 1]
+    messages = [{"role": one.role, "content": one.text} for one in said[:-1]]
+    (evaluation,) = report.failures[0].evaluations
+    row = replace(
+        report.failures[0],
+        code="P1-B1-S1-C1-U1-PT1",
+        conversation=said,
+        request=json.dumps({"model": "m", "messages": messages}).encode(),
+        reply=said[-1].text,
+        evaluations=(
+            replace(evaluation, rule="all", expected="contains soon and …", observed=_LINES),
+            replace(
+                evaluation, criterion="turn 2", rule="equals", passed=number == 1, observed=f"Wait {number}."
+            ),
+        ),
+    )
+    return replace(report, results=(row,), failures=(row,))
+
+
+def test_the_drawer_shows_a_conversation_as_a_chat_and_its_rules_as_a_list(
     opened: Callable[..., Opened], tmp_path: Path
 ) -> None:
-    called = MadeCall(2, "<b>x", {"no": "1"}, '{"status": "shipped"}', UNKNOWN_TOOL)
-    scripted = ShownMessage(1, "assistant", "Plugged in?", (), True)
-    calling = ShownMessage(2, "assistant", "", (called,))
-    said = (ShownMessage(1, "user", "My <i>kettle</i>."), scripted, ShownMessage(2, "user", "Yes."), calling)
-    messages = [{"role": one.role, "content": one.text} for one in said]
-    request, parts = json.dumps({"model": "m", "messages": messages}).encode(), []
-    for number in (1, 2):
-        report = _reports(number)[number - 1]
-        told = (*said, ShownMessage(2, "assistant", f"Soon {number}."))
-        row = replace(report.failures[0], code="P1-B1-S1-C1-U1-PT1", conversation=told)
-        row = replace(row, request=request, reply=told[-1].text)
-        parts.append(replace(report, results=(row,), failures=(row,)))
+    """A turn that all runs share stands once; the one that a rule has judged is marked, and in view."""
+    parts = [_talk(number) for number in (1, 2)]
     file = tmp_path / "talk.html"
     file.write_text(run_page(parts, ShownTexts.ALL), "utf-8")
     one = opened(bypass_csp=True, permissions=["clipboard-read", "clipboard-write"])
@@ -132,17 +162,90 @@ def test_the_drawer_shows_a_conversation_by_turns_with_its_tool_calls(
     page = one.go(file, "#/case/P1-B1-S1-C1-U1-PT1")
 
     assert page.locator("#drawer .said").inner_text() == "My <i>kettle</i>."
-    sides = page.locator("#drawer .sides > div").all()
-    shown = ["Plugged in?", "Yes.", '<b>x(no="1") (unknown tool) → {"status": "shipped"}']
-    for number, side in enumerate(sides, 1):
-        heads = side.locator("h3, h4").all_inner_texts()[1:5]
-        assert heads == ["turn 1: assistant (scripted)", "turn 2: user", "turn 2: tool call", "Reply"]
-        assert side.locator("pre").all_inner_texts()[:4] == [*shown, f"Soon {number}."]
-    sides[0].locator("summary", has_text="Copy").click()
-    sides[0].get_by_text("Copy as curl").click()
+    said = page.locator("#drawer .bubble").all_inner_texts()
+    assert [" ".join(text.split()) for text in said] == [
+        "turn 1: assistant (scripted) Plugged in?",
+        "turn 2: user Yes.",
+        "model-1 · turn 2: assistant Wait 1. judged: ✓ equals turn 2",
+        "model-2 · turn 2: assistant Wait 2. judged: ✗ equals turn 2",
+        "turn 3: user And now?",
+        "model-1 · turn 3: reply Soon 1. judged: ✗ all",
+        "model-2 · turn 3: reply Soon 2. judged: ✗ all",
+    ]
+    wrong = page.locator("#drawer .broke").first
+    assert "Wait 2." in wrong.inner_text()
+    box = wrong.bounding_box()
+    assert 0 <= box["y"] <= page.viewport_size["height"] - box["height"]
+    calls = page.locator("#drawer details", has_text="turn 2: tool call")
+    shown = '<b>x(no="1") (unknown tool) → {"status": "shipped"}'
+    assert calls.locator("pre").all_text_contents() == [shown] * 2
+    rules = page.locator("#drawer .judged").first.locator("li").all_inner_texts()
+    assert [" ".join(text.split()) for text in rules] == [
+        "✗ all",
+        "✗ contains expected contains soon observed Sooner.",
+        "✓ any",
+        "✓ length expected at most 9 words observed 2 words",
+        "✗ regex expected matches x",
+        f"✓ equals turn 2 expected {parts[0].failures[0].evaluations[1].expected} observed Wait 1.",
+    ]
+    copies = page.locator("#drawer details", has_text="Copy run 1")
+    copies.locator("summary").click()
+    copies.get_by_text("Copy as curl").click()
     body = page.evaluate("navigator.clipboard.readText()").partition("-d '")[2]
-    assert json.loads(body.removesuffix("'"))["messages"] == messages
+    sent = json.loads(parts[0].failures[0].request or b"")["messages"]
+    assert json.loads(body.removesuffix("'"))["messages"] == sent
     assert (serious_faults(page), one.messages) == ([], [])
+
+
+_MARKDOWN = """# Leave it
+I *asked* a **gardener** by [mail](javascript:alert) ![x](http://a.example/x.png)
+- `soap`
+2. sit down
+
+> calm
+
+| a | b |
+|---|---|
+| <b>1</b> | 2 |
+```
+<img src=x>
+```"""
+
+
+def test_replies_are_shown_as_markdown_and_by_their_difference_on_request(
+    opened: Callable[..., Opened], tmp_path: Path
+) -> None:
+    parts = []
+    for report, reply in zip(_reports(2), (_MARKDOWN, "# Leave it now"), strict=True):
+        row = replace(report.failures[0], code="P1-B1-S1-C1-U1-PT1", reply=reply)
+        parts.append(replace(report, results=(row,), failures=(row,)))
+    file = tmp_path / "markdown.html"
+    file.write_text(run_page(parts, ShownTexts.ALL), "utf-8")
+    one = opened(bypass_csp=True)
+
+    page = one.go(file, "#/case/P1-B1-S1-C1-U1-PT1")
+    assert page.locator("#drawer .own pre").first.inner_text() == _MARKDOWN
+    page.get_by_role("button", name="Markdown").click()
+    made = page.locator("#drawer .md").first
+    made.wait_for()
+    texts = {tag: made.locator(tag).all_inner_texts() for tag in ("strong", "em", "code", "li", "td", "pre")}
+    assert texts == {
+        "strong": ["Leave it", "gardener"],
+        "em": ["asked"],
+        "code": ["soap"],
+        "li": ["soap", "sit down"],
+        "td": ["a", "b", "<b>1</b>", "2"],
+        "pre": ["<img src=x>\n"],
+    }
+    assert made.locator("a, img, b").count() == 0
+    assert "by mail (javascript:alert)" in made.inner_text()
+    assert serious_faults(page) == []
+    page.keyboard.press("Escape")
+    page.keyboard.press("Enter")  # the choice holds for the next case
+    page.get_by_role("button", name="Difference").click()
+    page.wait_for_selector("#drawer .own mark")
+    assert page.locator("#drawer .own").last.locator("mark").all_inner_texts() == ["now"]
+    assert (one.outside, one.messages) == ([], [])
 
 
 def test_a_filter_says_what_it_did_not_understand_and_knows_or(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from math import isfinite
 
-from pytest_helmbench.core.case_texts import observed_excerpt
+from pytest_helmbench.core.case_texts import MARKS, has_lines, observed_excerpt
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import OwnColumns
@@ -37,6 +37,7 @@ MOST_STEPS = 200
 """Most steps of a case on the page; `helmbench show` and the database have all."""
 _MOST_CHARACTERS = 4_000
 _OURS = ("role", "stop")
+_PART = re.compile(rf"( *)([{''.join(MARKS)}]) (\w+): expected (.*?)(?:, observed (.*))?\Z")
 _WORD = re.compile(r"[a-z_]{1,20}\Z", re.ASCII)
 
 
@@ -197,8 +198,8 @@ def _details(
     """Return what the columns do not say of a case; nothing for most."""
     found: dict[str, object] = {}
     with_text = texts.of(row.outcome)
-    if len(row.evaluations) > 1 or any(one.in_process for one in row.evaluations):
-        found["e"] = [_evaluation(one, with_text=with_text) for one in row.evaluations]
+    if len(row.evaluations) > 1 or any(one.in_process or has_lines(one.observed) for one in row.evaluations):
+        found["e"] = [check for one in row.evaluations for check in _checks(one, with_text=with_text)]
     if calls:
         found["c"] = [_call(call, with_text=with_text) for call in calls]
     if steps:
@@ -211,17 +212,17 @@ def _details(
     return found
 
 
-def _evaluation(evaluation: Evaluation, *, with_text: bool) -> list[object]:
-    return [
-        scrub(evaluation.criterion),
-        evaluation.rule,
-        int(evaluation.passed),
-        evaluation.credit,
-        evaluation.parse,
-        excerpt(evaluation.expected, OBSERVED_LIMIT),
-        observed_of(evaluation, with_text=with_text),
-        int(evaluation.in_process),
-    ]
+def _checks(evaluation: Evaluation, *, with_text: bool) -> Iterator[list[object]]:
+    """Yield an evaluation, and each part of a combined rule below it with its depth."""
+    observed = observed_of(evaluation, with_text=with_text)
+    lines = observed.splitlines() if has_lines(observed) else []
+    parts = [part.groups() for line in lines if (part := _PART.match(line))]
+    values = (None, None) if parts else (excerpt(evaluation.expected, OBSERVED_LIMIT), observed)
+    verdict = (int(evaluation.passed), evaluation.credit, evaluation.parse)
+    yield [scrub(evaluation.criterion), evaluation.rule, *verdict, *values, int(evaluation.in_process)]
+    for (indent, mark, rule, expected, seen), below in zip(parts, (*parts[1:], ("",)), strict=False):
+        wanted = None if len(below[0]) > len(indent) else expected
+        yield ["", rule, int(mark == MARKS[1]), None, None, wanted, seen, 0, 1 + len(indent) // 2]
 
 
 def _call(call: CallRow, *, with_text: bool) -> list[object]:

@@ -75,7 +75,7 @@ const words = (text) => [...text.matchAll(/(-?)((?:"[^"]*"|\S)+)/g)].map(([writt
 function fault({ key, sign, value }) {
   if (!key) return "";
   if (keyed(NUMBERS, key) || key === "run") return value === "" || isNaN(value) ? `${key} takes a number` : "";
-  if (keyed(LABELS, key) || ["model", "benchmark", "pillar", "group", "code", "text"].includes(key)) return ":=".includes(sign) ? "" : `${key} takes = or :`;
+  if (keyed(LABELS, key) || ["model", "benchmark", "pillar", "group", "code", "text"].includes(key)) return ":=".includes(sign) ? "" : `${key} takes =, not ${sign}`;
   const word = `${key}${sign}${value}`.toLowerCase(), names = ["code", "group", ...LABELS];
   const known = runs.some((run) => names.some((name) => run.labels(name).some((one) => one?.toLowerCase().includes(word))));
   return known ? "" : `unknown key ${key}`;
@@ -289,20 +289,28 @@ const headOf = (text, scope) => Object.assign(el("th", text), { scope });
 const table = (heads, rows) => put(el("table", null, "plain"),
   put(el("thead"), put(el("tr"), ...heads.map((name) => headOf(name, "col")))),
   put(el("tbody"), ...rows.map((cells) => put(el("tr"), ...cells.map((one) => el("td", one))))));
+const pieces = (text) => text.match(/[\p{L}\p{N}_]+|[^\p{L}\p{N}_]+/gu) ?? [];
+// A text with those of its words marked that another has, or lacks; the whole text where none does.
+function marks(text, other, has, all) {
+  const known = new Set(pieces(other)), found = pieces(text), differ = found.map((one) => known.has(one) === has && /^[\p{L}\p{N}]/u.test(one)), none = all && !differ.includes(true);
+  return found.map((one, j) => none || differ[j] ? el("mark", one) : one);
+}
 // The observed text, with the words marked that make it wrong.
 function marked(expected, observed, passed) {
-  if (passed || observed === HIDDEN || /^[✗✓] /.test(observed) || expected === "<redacted>") return el("td", observed, "value");
-  const [, not, ban, words] = expected.match(/^(not: )?(contains none of )?(.*)/s), pieces = observed.match(/[\p{L}\p{N}_]+|[^\p{L}\p{N}_]+/gu) ?? [];
-  const known = new Set(words.match(/[\p{L}\p{N}_]+/gu)), out = !not !== !ban;
-  const differ = pieces.map((one) => known.has(one) === out && /^[\p{L}\p{N}]/u.test(one)), none = !differ.includes(true);
-  return put(el("td", null, "value"), ...pieces.map((one, j) => none || differ[j] ? el("mark", one) : one));
+  if (passed || observed === HIDDEN || expected === "<redacted>") return [observed];
+  const [, not, ban, words] = expected.match(/^(not: )?(contains none of )?(.*)/s);
+  return marks(observed, words, !not !== !ban, true);
 }
 const plain = (value) => typeof value === "string" ? value : JSON.stringify(value, null, 1);
 const pre = (text) => { const made = el("pre", plain(text)); made.tabIndex = 0; return made; };
 const fold = (name, ...inside) => put(el("details"), el("summary", name), ...inside);
 const wide = (inside) => { const made = put(el("div", null, "scroll"), inside); made.tabIndex = 0; return made; };
 const blockOf = (kind, run, i) => block(`${kind}${run.name}-${Math.floor(i / BLOCK)}`);
-const about = async (run, i) => [(await blockOf("d", run, i))?.[i % BLOCK] ?? {}, (await blockOf("t", run, i))?.[i % BLOCK] ?? null];
+async function about(run, i) {
+  const more = (await blockOf("d", run, i))?.[i % BLOCK] ?? {}, get = (name) => run.get(name, i);
+  more.e ??= get("rule") === null ? [] : [["", get("rule"), get("outcome") === "passed", null, get("parse"), get("expected"), get("observed")]];
+  return [more, (await blockOf("t", run, i))?.[i % BLOCK] ?? null];
+}
 
 // The paragraphs of the last user message that most other cases lack: from the last one on that opens an element.
 const lastSaid = (texts) => { const said = texts.m?.findLast(([role]) => role === "user")?.[1]; return typeof said === "string" ? said : ""; };
@@ -312,43 +320,106 @@ async function messageOf(run, i, texts) {
   for (const one of all) for (const part of new Set(paragraphs(lastSaid(one)))) counts.set(part, (counts.get(part) ?? 0) + 1);
   const own = paragraphs(said).filter((part) => all.length < 3 || counts.get(part) * 2 <= all.length);
   const from = own.findLastIndex((part) => /^<[\w-]+>\n/.test(part));
-  return own.slice(Math.max(from, 0)).join("\n\n").replace(/^<([\w-]+)>\n([^]*)\n<\/\1>\s*$/, "$2") || said;
+  return own.slice(Math.max(from, 0)).join("\n\n").replace(/^<([\w-]+)>\n([^]*?)\n<\/\1>\s*([^]*)$/, (_, tag, inside, after) => after || inside) || said;
 }
 const titled = (rows = [], tag = "h4") => rows.flatMap(([name, text]) => [el(tag, name), pre(text)]);
-// JSON field by field, the one marked that was observed; any other text as it is.
-function laid(text, observed) {
-  const from = text.indexOf("{"), to = text.lastIndexOf("}") + 1, made = el("dl", null, "json");
-  let fields;
-  try { fields = Object.entries(JSON.parse(from < 0 ? "" : text.slice(from, to))); } catch { return [pre(text || "(empty)")]; }
-  const bare = (one) => one.replace(/\s/g, "");
-  for (const [name, value] of fields) {
-    const is = observed.some((one) => one === value || bare(one) === bare(JSON.stringify(value)));
-    made.append(el("dt", is ? `${name} (judged)` : name), put(el("dd"), is ? el("mark", plain(value)) : plain(value)));
+
+// Replies are shown as they are, as Markdown, or with the words marked that another reply lacks.
+const SHAPES = ["Text", "Markdown", "Difference"];
+let shape = SHAPES[0];
+const inline = (text) => [...text.matchAll(/`([^`]+)`|\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|\[([^\][]*)\]\(([^()\s]*)\)|[^`*[]+|./gs)].map(([all, code, bold, soft, link, to]) =>
+  code ? el("code", code) : bold ? el("strong", bold) : soft ? el("em", soft) : link ? `${link} (${to})` : all);
+// Markdown as elements that hold text alone: links lead nowhere, images are not loaded.
+function markdown(text) {
+  const made = el("div", null, "md");
+  let box, fenced;
+  const into = (tag, ...inside) => { if (box?.localName !== tag) made.append(box = el(tag)); box.append(...inside); };
+  for (const line of text.split("\n")) {
+    const [, blank, mark = "", said] = line.match(/^(\s*)(#{1,6}(?= )|[-*+](?= )|\d{1,9}[.)](?= )|>|\||```)?\s*(.*)$/s);
+    if (mark === "```") { fenced = !fenced; box = null; }
+    else if (fenced) into("pre", line, "\n");
+    else if (!line.trim()) box = null;
+    else if (mark === "|") { if (/[^|\s:-]/.test(said)) into("table", put(el("tr"), ...said.replace(/\|\s*$/, "").split("|").map((one) => put(el("td"), ...inline(one.trim()))))); }
+    else if (mark === ">") into("blockquote", ...inline(said), "\n");
+    else if (mark[0] === "#") { box = null; into("p", el("strong", said)); box = null; }
+    else if (mark) {
+      const item = put(el("li"), ...inline(said));
+      item.style.marginLeft = `${Math.min(blank.length, 9) / 2}em`;
+      if (mark[1]) item.value = parseInt(mark);
+      into(mark[1] ? "ol" : "ul", item);
+    } else into("p", ...inline(line), "\n");
   }
-  const around = (part) => part.trim() ? [pre(part.trim())] : [];
+  return made;
+}
+const shaped = (text, other) => shape === SHAPES[1] ? [markdown(text)] : shape === SHAPES[2] && other ? marks(text, other, false) : [text];
+// JSON field by field, those marked that were observed; any other text as it is.
+function laid(text, verdicts, other) {
+  const from = text.indexOf("{"), to = text.lastIndexOf("}") + 1, made = el("dl", null, "json"), around = (part) => part.trim() ? [put(pre(""), ...shaped(part.trim(), other))] : [];
+  let fields;
+  try { fields = Object.entries(JSON.parse(from < 0 ? "" : text.slice(from, to))); } catch { return text ? around(text) : [pre("(empty)")]; }
+  const bare = (one) => one?.replace(/\s/g, "");
+  for (const [name, value] of fields) {
+    const judged = verdicts.find((one) => one[6] === value || bare(one[6]) === bare(JSON.stringify(value)));
+    made.append(el("dt", judged ? `${name} (judged)` : name), put(el("dd"), ...judged ? [el("mark", plain(value), judged[2] ? "right" : "")] : shaped(plain(value), other)));
+  }
   return [...around(text.slice(0, from)), made, ...around(text.slice(to))];
 }
-function verdictTable([name, rule, passed, credit, parse, expected, observed, inside]) {
-  const part = [null, 0, 1].includes(credit) ? "" : `, credit ${credit}`;
-  return put(el("table", null, "judged"), el("caption", `${`${rule} ${name}`.trim()}: ${passed ? "passed" : "failed"}${part}${parse === "recovered" ? ", JSON recovered from other text" : ""}${inside ? ", could run beside its judge" : ""}`),
-    put(el("tr"), headOf("expected", "row"), el("td", expected, "value")), put(el("tr"), headOf("observed", "row"), marked(expected, observed, passed)));
+const judgedBy = ([name, rule, passed]) => el("strong", `${passed ? "✓" : "✗"} ${rule} ${name}`, passed ? "passed" : "failed");
+// A rule with what it expected and what was observed, unless that was `seen`; the parts of a combined rule follow it.
+function check(one, seen) {
+  const [, , passed, credit, parse, expected, observed, inside, depth] = one, made = put(el("li"), judgedBy(one)), both = passed && expected === observed;
+  const value = (title, ...inside) => made.append(put(el("p", null, "value"), el("span", `${title} `, "muted"), ...inside));
+  if (depth) made.style.marginLeft = `${depth}em`;
+  made.append(credit > 0 && credit < 1 ? `, credit ${credit}` : "", parse === "recovered" ? ", JSON recovered from other text" : "", inside ? ", could run beside its judge" : "");
+  if (expected != null) value(both ? "expected and observed" : "expected", expected);
+  const known = seen.some((one) => one === observed || /…$/.test(observed) && one.startsWith(observed.slice(0, -1)));
+  if (observed != null && !both && !(known && (passed || !/^not: |^contains none/.test(expected)))) value("observed", ...marked(expected ?? "", observed, passed));
+  seen.push(observed ?? "");
+  return made;
 }
-function side(run, i, [more, texts], first) {
-  const box = el("div"), get = (name) => run.get(name, i), top = el("p");
-  top.append(`${run.model}, run ${run.run}: `, el("strong", get("outcome"), get("outcome")), get("reason") ? ` (${get("reason")})` : "");
-  const verdicts = more.e ?? (get("rule") === null ? [] : [["", get("rule"), get("outcome") === "passed" ? 1 : 0, null, get("parse"), get("expected"), get("observed")]]);
-  box.append(top, ...verdicts.map(verdictTable));
-  if (texts?.v) box.append(el("h3", "Conversation"), ...titled(texts.v));
-  if (texts && "r" in texts) box.append(el("h3", "Reply"), ...laid(texts.r, verdicts.map((one) => one[6] ?? "")));
-  box.append(...titled(texts?.w, "h3"));
-  if (!texts && meta.texts === "failures") box.append(el("p", "The texts of this case are not in this file: it was written with --with-text=failures.", "hint"));
-  const say = (name, value, unit = "") => value == null ? [] : [`${name} ${value}${unit}`];
-  box.append(el("p", [...say("score", get("score")), ...say("time", get("ms"), " ms"), ...say("tokens in", get("tokens_in")), ...say("out", get("tokens_out")), ...say("cost USD", get("usd") ?? "unknown")].join(" · "), "hint"));
-  if (more.w) box.append(table(["said by the pack", ""], Object.entries(more.w)));
-  if (texts?.m?.length && JSON.stringify(texts.m) !== first) box.append(fold("Prompt of this run", ...titled(texts.m)));
-  if (more.c) box.append(fold("Calls", wide(table(["call", "attempt", "status", "answer", "ms", "in", "out", "USD", "by"], more.c))));
-  if (more.s) box.append(fold("Steps", wide(table(["step", "s", "what", "figures"], more.s))));
-  return box;
+const turnOf = (title) => title.match(/^turn (\d+)\b/)?.[1], isInput = ([title]) => /(: user|scripted\))$/.test(title);
+// The turns of conversations in rows: one that all share, or for each what it has until the next input.
+function* turns(talks) {
+  for (const at = talks.map(() => 0);;) {
+    const left = talks.map((talk, j) => talk.slice(at[j])), [first, ...more] = left.filter((one) => one.length);
+    if (!first) return;
+    if (!/reply$/.test(first[0][0]) && more.every(([one]) => `${one}` === `${first[0]}`)) { at.forEach((_, j) => at[j]++); yield first[0]; }
+    else yield left.map((one, j) => { const to = one.findIndex((each, n) => n && isInput(each)), made = one.slice(0, to < 0 ? one.length : to); at[j] += made.length; return made; });
+  }
+}
+// Rows of cells, one for each run: how it came out, what was said, and what else is known.
+function sides(found, data, first, copies) {
+  const body = el("div", null, "sides"), talks = data.map(([, texts]) => [...texts?.v ?? [], ...texts?.r == null ? [] : [[texts.v ? `turn ${turnOf(texts.v.at(-1)[0])}: reply` : "reply", texts.r]]]), replies = data.map(([, texts]) => texts?.r), row = (make) => body.append(put(el("div", null, "cells"), ...found.map((_, j) => put(el("div"), ...make(j, ...data[j])))));
+  const said = ([title, text], j, speaker) => {
+    const turn = turnOf(title), own = /(assistant|reply)$/.test(title), last = /reply$/.test(title);
+    if (!own && !isInput([title])) return fold(title, pre(text));
+    const mine = own ? data[j][0].e.filter(([name]) => !turn || (turnOf(name) ?? (last ? turn : "")) === turn) : [];
+    const made = put(el("div", null, own ? "bubble own" : "bubble"), el("p", own && found[1] ? `${speaker} · ${title}` : title, "hint"), ...own ? laid(text, mine, last && replies.find((one, n) => n !== j && one)) : [pre(text)]);
+    if (turn && mine[0]) {
+      made.append(put(el("p"), "judged: ", ...mine.filter((one) => !one[8]).map(judgedBy)));
+      made.classList.add(mine.every((one) => one[2] || one[8]) ? "held" : "broke");
+    }
+    return made;
+  };
+  row((j, more, texts) => {
+    const [run, i] = found[j], get = (name) => run.get(name, i), seen = [`${texts?.r}`.replace(/\s+/g, " ").trim()];
+    return [put(el("p", `${run.model}, run ${run.run}: `), el("strong", get("outcome"), get("outcome")), get("reason") ? ` (${get("reason")})` : ""),
+      el("p", ["score", "ms", "tokens_in", "tokens_out", "usd"].filter((name) => get(name) != null).map((name) => `${name.replace("_", " ")} ${get(name)}`).join(" · "), "hint"),
+      put(el("ul", null, "judged"), ...more.e.map((one) => check(one, seen)))];
+  });
+  for (const made of turns(talks)) {
+    if (Array.isArray(made[0])) row((j) => made[j].map((one) => said(one, j, found[j][0].model.split("/").pop())));
+    else body.append(said(made, talks.findIndex((one) => one[0]), "all"));
+  }
+  row((j, more, texts) => {
+    const lay = (name, heads, rows) => rows ? [fold(name, wide(table(heads, rows)))] : [];
+    return [...titled(texts?.w, "h3"),
+      !texts && meta.texts === "failures" ? el("p", "The texts of this case are not in this file: it was written with --with-text=failures.", "hint") : "",
+      more.w ? table(["said by the pack", ""], Object.entries(more.w)) : "",
+      texts?.m?.length && JSON.stringify(texts.m) !== first ? fold("Prompt of this run", ...titled(texts.m)) : "",
+      ...lay("Calls", ["call", "attempt", "status", "answer", "ms", "in", "out", "USD", "by"], more.c), ...lay("Steps", ["step", "s", "what", "figures"], more.s), copies[j]];
+  });
+  return body;
 }
 const shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 function copies(run, i, [more, texts]) {
@@ -372,7 +443,7 @@ async function copied(text, press) {
 }
 const button = (name, act) => { const press = el("button", name); press.type = "button"; press.onclick = () => act(press); return press; };
 async function open(k) {
-  const drawer = $("drawer"), buttons = el("p", null, "buttons"), first = opened === null, [one, at0] = of(k);
+  const drawer = $("drawer"), buttons = el("p", null, "buttons"), first = opened === null, again = opened === k, [one, at0] = of(k);
   if (first) back = document.activeElement;
   opened = k;
   at = view.indexOf(k);
@@ -384,17 +455,19 @@ async function open(k) {
     const message = await messageOf(...found[spoken], prompt);
     const said = pre(message || prompt.m.at(-1)[1]);
     said.className = "said";
-    top.push(el("h3", "Message"), said);
-    if (prompt.m.length > 1 || message !== prompt.m[0][1]) top.push(fold("Whole prompt", ...titled(prompt.m)));
+    top.push(el("h3", prompt.v ? "Conversation" : "Message"));
+    if (prompt.m.length > 1 || message !== prompt.m[0][1]) top.push(fold("Task: the whole prompt", ...titled(prompt.m)));
+    top.push(said);
   } else if (meta.texts === "none") top.push(el("p", "No prompt and no reply is in this file.", "hint"));
-  const sides = found.map(([run, i], j) => side(run, i, data[j], JSON.stringify(prompt?.m)));
-  found.forEach(([run, i], j) => {
+  const copy = found.map(([run, i], j) => {
     const press = put(el("p", null, "buttons"), ...copies(run, i, data[j]).map(([name, text]) => button(`Copy ${name}`, (own) => copied(text(), own))));
-    sides[j].append(found.length > 1 ? fold("Copy", press) : press);
+    return found.length > 1 ? fold(`Copy run ${run.run}`, press) : press;
   });
-  const leave = button("Close (Esc)", close), body = put(el("div", null, found.length > 1 ? "sides" : ""), ...sides);
+  const body = sides(found, data, JSON.stringify(prompt?.m), copy), leave = button("Close (Esc)", close);
   buttons.append(leave, button("← k", () => move(-1)), button("j →", () => move(1)), button("n: next failure", () => move(1, failed)));
-  if (found.length > 1) body.tabIndex = 0;
+  const replies = data.filter(([, texts]) => texts?.r != null).length;
+  if (replies) buttons.append(el("span", "Replies:", "muted"), ...SHAPES.slice(0, replies > 1 ? 3 : 2).map((name) => Object.assign(button(name, () => { shape = name; open(k); }), { ariaPressed: shape === name })));
+  body.tabIndex = 0;
   const title = el("h2", COLUMNS[0].of(k));
   title.id = "drawer-head";
   const get = (name) => one.get(name, at0), neutral = get("neutral") ? " · neutral, ignored by scores" : "";
@@ -403,8 +476,12 @@ async function open(k) {
   drawer.style.width = `min(${Math.max(760, 320 * found.length + 40)}px, 100vw)`;
   drawer.replaceChildren(buttons, title, ...top, body);
   drawer.hidden = false;
-  drawer.scrollTop = 0;
   if (first) leave.focus();
+  if (again) buttons.querySelector("[aria-pressed=true]")?.focus();
+  else {
+    drawer.scrollTop = 0;
+    (body.querySelector(".broke") ?? body.querySelector(".held"))?.scrollIntoView({ block: "nearest" });
+  }
   draw();
 }
 const failed = (k) => within(k).some(([run, i]) => run.get("outcome", i) === "failed");
