@@ -150,7 +150,7 @@ def test_a_page_has_the_matrix_of_conditions_and_user_contexts(report: RunReport
     rate = f"{cell.recall.rows}/{cell.recall.of_rows} · -"
     table = page.split(f'scenario={matrix.scenario}">{matrix.scenario}</a></caption>')[1].split("</table>")[0]
     line = table.split("<tr>")[3]
-    assert line.startswith(f'<th>{matrix.conditions[1]}<td>')
+    assert line.startswith(f"<th>{matrix.conditions[1]}<td>")
     assert line.strip().split("<td>")[1:][2] == rate
 
 
