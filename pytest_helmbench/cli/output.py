@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any
 
 import click
@@ -59,6 +60,11 @@ def complain(lines: Iterable[str] | str) -> None:
     """Print lines to stderr, as `say` does to stdout."""
     for line in [lines] if isinstance(lines, str) else lines:
         click.echo(quoted(line), err=True)
+
+
+def terminal_width(elsewhere: int = 100) -> int:
+    """Return the columns of the terminal, or those for output that goes elsewhere."""
+    return get_terminal_size((elsewhere, 24)).columns
 
 
 def refuse_unused(hint: str, **options: object) -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from shutil import get_terminal_size
 
 import click
 
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.cli.lookup import database_of, nearest, recorded_unstated_lines, run_of
-from pytest_helmbench.cli.output import CommandError, as_json_option, db_option, refuse_unused, say, say_json
+from pytest_helmbench.cli.output import (
+    CommandError,
+    as_json_option,
+    db_option,
+    refuse_unused,
+    say,
+    say_json,
+    terminal_width,
+)
 from pytest_helmbench.core.codes import CaseCode, SelectError, Selection
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import full_observed
@@ -27,7 +35,7 @@ from pytest_helmbench.reports.cards import (
 )
 from pytest_helmbench.reports.panel_tables import panel_record, panel_sentence
 from pytest_helmbench.reports.score_lines import score_lines
-from pytest_helmbench.reports.tables import points_lost, share, table
+from pytest_helmbench.reports.tables import fitted, points_lost, share, table
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_report import panel_report, recorded_results, run_report
 from pytest_helmbench.results.stored_scores import scored_run, stored_score
@@ -36,7 +44,9 @@ from pytest_helmbench.store.read.judgements import judged_criteria
 from pytest_helmbench.store.read.results import ResultRow, calls_of_case, result_codes, results
 from pytest_helmbench.store.read.runs import RunDetail, RunSummary, runs
 
-_COUNTS = ("cases", "passed", "failed", "errors", "skipped")
+_COUNTS = ("cases", "passed", "failed", "not judged")
+_RUNS = ("run", "started", "benchmark", "model", "status", *_COUNTS, "score", "cost USD")
+_SPARE = ("passed", "cost USD", "not judged", "failed", "started", "cases", "status")
 
 
 @click.command("runs")
@@ -51,23 +61,23 @@ def runs_command(db: Path | None, *, as_json: bool) -> None:
     elif not found:
         say(f"{path} holds no run yet")
     else:
-        head = ("run", "started", "benchmark", "model", "status", "scope", *_COUNTS, "score", "cost USD")
-        left = ("started", "benchmark", "model", "status", "scope")
         names = names_of(run.key for run in found)
-        say(*table(head, [_run_cells(run, names[run.key]) for run in found], left=left))
+        cells = [_run_cells(run, names[run.key]) for run in found]
+        head, rows = fitted(_RUNS, cells, terminal_width(), spare=_SPARE)
+        say(*table(head, rows, left=_RUNS[1:5]))
 
 
 def _run_cells(run: RunSummary, benchmark: str) -> tuple[str, ...]:
-    counts = (run.passed_tests, run.failed_tests, run.error_tests, run.skipped_tests)
+    counts = (run.passed_tests, run.failed_tests)
+    unjudged = None if run.error_tests is None else run.error_tests + (run.skipped_tests or 0)
     return (
         str(run.id),
-        run.started_at[:19].replace("T", " "),
+        run.started_at[:16].replace("T", " "),
         f"{benchmark} {run.version}",
         run.model,
-        run.status,
-        run.scope,
+        run.status if run.scope == "whole" else f"{run.status}, {run.scope}",
         str(run.total_tests),
-        *("-" if count is None else str(count) for count in counts),
+        *("-" if count is None else str(count) for count in (*counts, unjudged)),
         share(run.score),
         run_cost_text(run),
     )
@@ -146,7 +156,7 @@ def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
         return
     say(*run_card(detail, report.score, report.words, record.failures))
     if report.score is not None and report.counts.judged:
-        say("", *score_lines({model: report.score}, behaviours=True))
+        say("", *score_lines({model: report.score}, behaviours=True, width=terminal_width()))
     say(*recorded_unstated_lines(path, run_id, model))
     if report.words is not None and report.words.line:
         say(f"{model}: {report.words.line}")
@@ -157,7 +167,7 @@ def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
         one.id: one for row in worst for one in recorded_results(path, detail, row.code, with_text=True)
     }
     failures = tuple(with_text.get(row.id, row) for row in report.failures)
-    say("", *worst_lines(replace(report, failures=failures), get_terminal_size((100, 24)).columns))
+    say("", *worst_lines(replace(report, failures=failures), terminal_width()))
 
 
 def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_json: bool) -> None:
@@ -225,7 +235,9 @@ def _show_listed(
     else:
         head = ("code", "rep", "outcome", "reason", "points lost", "severity", "expected", "observed")
         cells = [_verdict_cells(row, points_lost(lost.of(row))) for row in rows]
-        say(*table(head, cells, left=("code", "outcome", "reason", "expected", "observed")))
+        spare = ("rep", "severity", "outcome", "reason")
+        titles, shown = fitted(head, cells, terminal_width(sys.maxsize), spare=spare)
+        say(*table(titles, shown, left=("code", "outcome", "reason", "expected", "observed")))
 
 
 def _verdict(row: ResultRow) -> dict[str, object]:

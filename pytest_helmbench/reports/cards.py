@@ -29,7 +29,7 @@ from pytest_helmbench.reports.tables import (
     text_of,
     usd,
 )
-from pytest_helmbench.results.run_report import RunReport, first_line
+from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.read.judgements import JudgedCriterion
 from pytest_helmbench.store.read.results import CallRow, ResultRow, ShownMessage
@@ -94,6 +94,7 @@ def worst_lines(report: RunReport, width: int) -> list[str]:
     """
     run, failed = report.detail, [row for row in report.failures if not row.neutral]
     shown = failed[:WORST_SHOWN]
+    asked = asked_lines(shown, report)
     wide = max((display_width(row.code) for row in shown), default=0)
     lines = (
         [f"worst {len(shown)} of {count_text(len(failed), 'failed case')}, by points lost"] if shown else []
@@ -101,7 +102,7 @@ def worst_lines(report: RunReport, width: int) -> list[str]:
     for row in shown:
         wrong = "; ".join(short_text(one) for one in row.evaluations if not one.passed)
         start = f"  {padded(row.code, wide)}  {points_lost(report.losses.of(row)):>5}  "
-        for text in filter(None, (asked_line(row, report), wrong)):
+        for text in filter(None, (asked[row.id], wrong)):
             lines.append(start + excerpt(quoted(text), max(20, width - display_width(start))))
             start = " " * display_width(start)
     commands = [(row.code, "its prompt and reply") for row in shown[:1]]
@@ -114,14 +115,26 @@ def worst_lines(report: RunReport, width: int) -> list[str]:
     return lines + (table(("", "", ""), rows, left=("",))[1:] if rows else [])
 
 
-def asked_line(row: ResultRow, report: RunReport) -> str:
-    """Return the first line of the perturbation of a case; of a case that comes with its request that of its message.
+def asked_lines(rows: Sequence[ResultRow], report: RunReport) -> Mapping[str, str]:
+    """Return by id the first line of the perturbation of each case; of one that comes with its request, of its message.
 
-    Empty where neither is at hand.
+    Lines that all messages share say how to answer, and not what was asked.
     """
+    messages = {row.id: _message_lines(row) for row in rows if row.request is not None}
+    shared = (
+        set[str]().union(*messages.values()).intersection(*messages.values()) if len(messages) > 1 else set()
+    )
+    return {
+        row.id: report.opening.get(row.code)
+        or next((line for line in messages.get(row.id, ()) if line not in shared), "")
+        for row in rows
+    }
+
+
+def _message_lines(row: ResultRow) -> list[str]:
     messages = [] if row.request is None else sent_messages(row.request)
-    asked = (str(message.get("content")) for message in messages if message.get("role") == "user")
-    return report.opening.get(row.code) or first_line(next(asked, ""))
+    asked = next((str(message.get("content")) for message in messages if message.get("role") == "user"), "")
+    return [line for line in asked.splitlines() if line.strip() and not line.startswith(("#", "<"))]
 
 
 def run_record(detail: RunDetail) -> dict[str, object]:

@@ -38,7 +38,7 @@ def _worst(reports: Sequence[RunReport]) -> Iterator[str]:
         return
     several = len(reports) > 1
     rows = [
-        failure_cells(row, report, report.detail.model if several else "")
+        failure_cells(row, report, report.opening.get(row.code, ""), report.detail.model if several else "")
         for report, row in failed[:WORST_SHOWN]
     ]
     count = f"{count_text(len(failed), 'case')} failed"

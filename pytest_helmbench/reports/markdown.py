@@ -9,7 +9,7 @@ from pytest_helmbench.core.kind_words import OwnSection
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, excerpt
-from pytest_helmbench.reports.cards import asked_line, evaluation_texts, prompt_text
+from pytest_helmbench.reports.cards import asked_lines, evaluation_texts, prompt_text
 from pytest_helmbench.reports.comparison_lines import comparison_section
 from pytest_helmbench.reports.headline import Headline
 from pytest_helmbench.reports.markup import code_span, fenced, folded, pipe_table, plain
@@ -231,7 +231,8 @@ def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:
     failures = report.failures
     if not failures:
         return
-    rows = [failure_cells(row, report) for row in failures]
+    asked = asked_lines(failures, report)
+    rows = [failure_cells(row, report, asked[row.id]) for row in failures]
     lines = pipe_table(FAILURE_HEAD, rows, left=FAILURE_HEAD[:3], most=extent.rows)
     for row in failures[: extent.texts]:
         lines += ["", *_texts(row)]
@@ -240,11 +241,11 @@ def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:
     yield from folded(f"{count_text(len(failures), 'case')} failed", lines)
 
 
-def failure_cells(row: ResultRow, report: RunReport, model: str = "") -> tuple[str, ...]:
+def failure_cells(row: ResultRow, report: RunReport, asked: str, model: str = "") -> tuple[str, ...]:
     """Return the cells of a failed case below `FAILURE_HEAD`; a model's name stands under its code."""
     name = "<br>".join((_name(row), *filter(None, [code_span(model)])))
-    asked = plain(excerpt(asked_line(row, report), _ASKED_LIMIT))
     wrong = "<br>".join(_wrong(one, row.reason or "") for one in row.evaluations if not one.passed)
+    asked = plain(excerpt(asked, _ASKED_LIMIT))
     return name, asked, wrong, "neutral" if row.neutral else points_lost(report.losses.of(row))
 
 

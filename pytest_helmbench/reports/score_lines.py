@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_helmbench.reports.tables import count_text, share, table
+from pytest_helmbench.reports.tables import count_text, fitted, share, table
 from pytest_helmbench.run.selecting import sample_text
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.judge_agreement import CorrectedRate
@@ -23,12 +24,13 @@ def interval_text(score: Score) -> str:
     return f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %{caution}"
 
 
-def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str]:
+def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool, width: int = 0) -> list[str]:
     """Return the table of scores with its notes.
 
     Args:
         scores: By the name of the run (a model).
         behaviours: Add a line per behaviour, or per group of a pack.
+        width: Columns of the terminal for the table; 0 for any number.
     """
     notes = [
         f"{name}: {note}"
@@ -37,10 +39,10 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str
         if note not in run.warnings
     ]
     notes += dict.fromkeys(warning for run in scores.values() for warning in run.warnings)
-    return [*score_parts(scores, behaviours=behaviours), *notes]
+    return [*score_parts(scores, behaviours=behaviours, width=width), *notes]
 
 
-def score_parts(scores: Mapping[str, RunScore], *, behaviours: bool = True) -> list[str]:
+def score_parts(scores: Mapping[str, RunScore], *, behaviours: bool = True, width: int = 0) -> list[str]:
     """Return the table of scores with pillars and groups, and with `behaviours` all parts."""
     rows: list[tuple[str, ...]] = []
     for name, run in scores.items():
@@ -52,7 +54,8 @@ def score_parts(scores: Mapping[str, RunScore], *, behaviours: bool = True) -> l
                 rows += [(f"    {part.code}", *score_cells(part)) for part in inside]
         groups = [group for group in run.groups if behaviours or "=" not in group.code]
         rows += [(f"  {group.code}", *score_cells(group)) for group in groups]
-    return table(("", *SCORE_HEAD), rows, left=("",))
+    head, shown = fitted(("", *SCORE_HEAD), rows, width or sys.maxsize, spare=SCORE_HEAD[:1:-1])
+    return table(head, shown, left=("",))
 
 
 def corrected_text(found: CorrectedRate | None, what: str = "pass rate") -> str:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pytest_helmbench.core.scrub import excerpt, quoted_json, scrub
 
 UNKNOWN = "unknown"
-_WIDEST = 60
+_WIDEST, _NARROWEST = 60, 8
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collection[str]) -> list[str]:
@@ -28,6 +28,39 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collectio
         ).rstrip()
         for row in (list(head), *cells)
     ]
+
+
+def fitted(
+    head: Sequence[str], rows: Iterable[Sequence[str]], width: int, *, spare: Sequence[str]
+) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return head and rows of a table that fits a terminal.
+
+    Args:
+        width: Columns of the terminal.
+        spare: Titles of the columns that are left out where it does not fit: the first that says the same of all rows
+            first. Where that is not enough, the longest texts are cut.
+    """
+    cells = [tuple(map(_cell, row)) for row in rows]
+    columns = {title: [title, *(row[index] for row in cells)] for index, title in enumerate(head)}
+    widths = {title: max(map(display_width, column)) for title, column in columns.items()}
+    for title in sorted(spare, key=lambda title: len({*columns[title][1:]}) > 1):
+        if sum(widths.values()) + 2 * len(widths) - 2 > width:
+            del columns[title], widths[title]
+    while sum(widths.values()) + 2 * len(widths) - 2 > width and max(widths.values()) > _NARROWEST:
+        widest = max(widths, key=widths.__getitem__)
+        widths[widest] -= 1
+    for title, column in columns.items():
+        columns[title] = [_shortened(cell, widths[title]) for cell in column]
+    found = [*zip(*columns.values(), strict=True)]
+    return list(found[0]), found[1:]
+
+
+def _shortened(text: str, width: int) -> str:
+    if display_width(text) <= width:
+        return text
+    while display_width(text) >= width:
+        text = text[:-1]
+    return f"{text}…"
 
 
 def padded(text: str, width: int, *, to_left: bool = True) -> str:

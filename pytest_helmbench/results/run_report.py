@@ -194,12 +194,10 @@ def run_report(
 def opening_lines(path: Path, run_id: int, codes: Sequence[str]) -> dict[str, str]:
     """Return by code the first line of each perturbation that says something: no heading."""
     texts = perturbation_texts(path, run_id, codes) if codes else {}
-    return {code: first_line(text) for code, text in texts.items()}
-
-
-def first_line(text: str) -> str:
-    """Return the first line that says something: no heading."""
-    return next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+    return {
+        code: next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+        for code, text in texts.items()
+    }
 
 
 def tree_constants(facts: RunFacts, *, add_no_context: bool) -> ConstantScores:

@@ -98,9 +98,15 @@ def test_run_all_lists_then_runs_the_first_cases_then_everything(project: Projec
     first, second = document(project.path, "runs")
     assert (first["scope"], first["total_tests"], first["status"]) == ("selected", 2, "complete")
     assert (second["scope"], second["passed_tests"], second["failed_tests"]) == ("whole", 10, 6)
-    table = helmbench(project.path, "runs").stdout.splitlines()
-    assert len(table) == 3
-    assert "baseline/lexical" in table[2]
+    heads = {}
+    for columns in (60, 80, 100, 140):
+        table = helmbench(project.path, "runs", COLUMNS=str(columns)).stdout.splitlines()
+        assert len(table) == 3
+        assert max(map(len, table)) <= columns
+        assert "baseline/lexical" in table[2]
+        heads[columns] = " ".join(table[0].split())
+    assert heads[60] == "run benchmark model score"
+    assert heads[140].startswith("run started benchmark model status cases passed failed not judged score")
 
 
 def test_list_counts_cases_from_any_folder_of_the_project(project: Project) -> None:
@@ -160,6 +166,8 @@ def test_show_tells_settings_counts_and_score_of_a_run(project: Project) -> None
     first = helmbench(project.path, "show", "1").stdout
     assert f"  select      {CASE},P1-B2-S1-U1-PT1\n" in first
     assert "worst" not in first
+    narrow = helmbench(project.path, "show", COLUMNS="80").stdout.splitlines()
+    assert max(map(len, narrow)) <= 80
     record = document(project.path, "show", "1")
     assert record["settings"]["select"] == f"{CASE},P1-B2-S1-U1-PT1"
     assert "process" not in record["settings"]
@@ -373,7 +381,7 @@ def test_unknown_cost_is_shown_as_unknown_and_hostile_replies_do_no_harm(
     assert run.returncode == 1
     (row,) = document(tmp_path, "query")
     assert (row["cost_usd"], row["known_cost_usd"], row["unknown_costs"]) == (None, 0.0, 2)
-    assert helmbench(tmp_path, "runs").stdout.splitlines()[1].endswith("  unknown")
+    assert helmbench(tmp_path, "runs", COLUMNS="140").stdout.splitlines()[1].endswith("  unknown")
     assert "cost USD    unknown" in helmbench(tmp_path, "show").stdout
     for form in (
         "show",
