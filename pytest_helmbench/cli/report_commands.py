@@ -254,7 +254,7 @@ def _text(found: Sequence[RunComparison], form: str, sides: str, texts: ShownTex
 def _code(verdicts: Sequence[Conclusion]) -> int:
     if Conclusion.NOT_COMPARABLE in verdicts:
         return 2
-    return int(any(verdict in (Conclusion.REGRESSED, Conclusion.COLLAPSED) for verdict in verdicts))
+    return int(any(verdict in (Conclusion.WORSE, Conclusion.COLLAPSED) for verdict in verdicts))
 
 
 def _pairs(before: Addressed, after: Addressed) -> Iterator[tuple[RunRef | PairError, RunRef]]:

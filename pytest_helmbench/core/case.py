@@ -40,6 +40,11 @@ class CaseRule:
         """Return why no reply can be judged by it here, in a sentence; empty where one can."""
         return ""
 
+    @property
+    def label(self) -> str | None:
+        """The one label that the reply must give; None where a reply can do with another, or give several."""
+        return None
+
     def of_case(self, _part: str) -> CaseRule:
         """Return the rule for one case, by the code of the part that tells it from the others."""
         return self

@@ -18,14 +18,26 @@ FIGURES_HEAD = ("", "score", "cost USD", "median time", "errors", "tokens")
 _SHOWN_VALUE = 60
 _FEW = 6
 _GONE_SHOWN = _FLIPPED_SHOWN = 10
+_NOT_SHOWN = "not shown to be worse"
 _NO_TEXTS: Mapping[str, str] = {}
 ACCEPT_GONE = "accept that with --helmbench-allow-gone, or with a new baseline"
-_SCOPE_HEAD = ("", "baseline", "now", "change (points)", "90 %", "one-sided p", "changed", "verdict")
+_SCOPE_HEAD = ("", "baseline", "now", "change (points)", "95 %", "p", "changed", "verdict")
 _BEHAVIOUR_HEAD = (
     *("behaviour", "baseline", "now", "change (points)", "pairs of replies", "changed", "p (Holm)"),
     "",
 )
-_LEFT = ("", "behaviour", "90 %", "one-sided p", "p (Holm)", "changed", "verdict")
+_LEFT = ("", "behaviour", "95 %", "p", "p (Holm)", "changed", "verdict")
+
+
+def shown_change(before: Fraction, after: Fraction) -> str:
+    """Return the change in points that the two scores have as they are shown: `−18.5` for 89.3 and 70.8."""
+    one, other = (round(float(share(value).removesuffix(" %")), 1) for value in (before, after))
+    return points((other - one) / 100)
+
+
+def span(before: Fraction, after: Fraction) -> str:
+    """Return `89.3 → 70.8 %`."""
+    return f"{share(before).removesuffix(' %')} → {share(after)}"
 
 
 def points(value: float | Fraction) -> str:
@@ -175,24 +187,28 @@ def scope_line(found: RunComparison, scope: ScopeChange) -> str:
     verdict, conclusion = found.verdict_of(scope), conclusion_text(found, scope)
     if verdict is Conclusion.NO_CHANGE:
         return f"no change shown: {conclusion}"
-    size = f"{_percent(scope.baseline_score, scope.score)}, {change_size(scope)}"
+    size = f"{span(scope.baseline_score, scope.score)}, {change_size(scope)}"
     if found.has_too_little_in_common:
         return f"{size}: {conclusion}"
     if verdict is Conclusion.COLLAPSED:
         return f"{size}: worse; {conclusion}"
-    if verdict is Conclusion.REGRESSED:
-        conclusion += f" (one-sided {p_text(scope.change.p)})"
+    if verdict is Conclusion.WORSE:
+        conclusion = f"{conclusion.removeprefix(f'{scope.direction}; ')} (one-sided {p_text(scope.change.p)})"
     direction = f"{size}: {scope.direction} (two-sided {p_text(scope.p_two_sided)})"
-    return f"{direction}; {conclusion}".replace("; no regression shown", "", 1)
+    return f"{direction}; {conclusion}".replace(f"; {_NOT_SHOWN}", "", 1)
 
 
-def change_size(scope: ScopeChange) -> str:
-    """Return `−0.6 points (90 %: −2.8 to +1.5)`."""
-    change = scope.change
-    size = f"{points(change.change)} points"
-    if change.low is None or change.high is None:
+def change_size(scope: ScopeChange, *, gated: bool = False) -> str:
+    """Return `−0.6 points (95 %: −3.2 to +1.9)`.
+
+    Args:
+        gated: With the interval at the level of a gate, 90 %: each end is a one-sided limit at 95 %.
+    """
+    low, high = (scope.change.low, scope.change.high) if gated else (scope.low, scope.high)
+    size = f"{shown_change(scope.baseline_score, scope.score)} points"
+    if low is None or high is None:
         return size
-    return f"{size} (90 %: {points(change.low)} to {points(change.high)})"
+    return f"{size} ({90 if gated else 95} %: {points(low)} to {points(high)})"
 
 
 def conclusion_text(found: RunComparison, scope: ScopeChange) -> str:
@@ -202,9 +218,9 @@ def conclusion_text(found: RunComparison, scope: ScopeChange) -> str:
     very_cases = " on these very cases" if scope.unit == "reply" else ""
     beyond = f" by more than {100 * float(scope.drop):g} points" if scope.drop else ""
     units = "replies" if scope.unit == "reply" else f"{scope.unit}s"
-    if verdict is Conclusion.REGRESSED:
+    if verdict is Conclusion.WORSE:
         moved = f"{change.changed} of {change.units} {units} changed: {change.down} down, {change.up} up"
-        return f"regressed{beyond}{very_cases}; {moved}"
+        return f"worse{beyond}{very_cases}; {moved}"
     if verdict is Conclusion.COLLAPSED:
         return "; ".join(_collapsed(one) for one in found.collapsed)
     if verdict is Conclusion.NOT_WORSE:
@@ -223,7 +239,7 @@ def conclusion_text(found: RunComparison, scope: ScopeChange) -> str:
         if scope.detectable is None
         else f"; a drop of {about(scope.detectable)} would be seen 4 times of 5"
     )
-    return f"no regression{beyond} shown{very_cases}{found_drop}"
+    return f"{_NOT_SHOWN}{beyond}{very_cases}{found_drop}"
 
 
 def comparison_notes(found: RunComparison) -> Iterator[str]:
@@ -255,19 +271,15 @@ def comparison_notes(found: RunComparison) -> Iterator[str]:
 
 
 def _collapsed(one: BehaviourChange) -> str:
-    span = _percent(one.baseline_score, one.score)
-    return f"{one.code} collapsed: {span} on these very cases, {p_text(one.p_adjusted)}"
+    change = span(one.baseline_score, one.score)
+    return f"{one.code} collapsed: {change} on these very cases, {p_text(one.p_adjusted)}"
 
 
 def _fallen(one: BehaviourChange) -> str:
     few = ""
     if one.units is not None and one.units < _FEW:
         few = f"; {count_text(one.units, 'perturbation is', 'perturbations are')} too few to say more"
-    return f"{one.code} {_percent(one.baseline_score, one.score)}, {p_text(one.p_adjusted)}{few}"
-
-
-def _percent(before: Fraction, after: Fraction) -> str:
-    return f"{100 * float(before):.1f} to {100 * float(after):.1f} %"
+    return f"{one.code} {span(one.baseline_score, one.score)}, {p_text(one.p_adjusted)}{few}"
 
 
 def comparison_markdown(comparisons: Iterable[RunComparison]) -> str:
@@ -317,26 +329,33 @@ def _remarks(found: RunComparison) -> Iterator[str]:
     """Yield remarks on a comparison that its figures do not show."""
     for scope in found.scopes:
         verdict, said = found.verdict_of(scope), conclusion_text(found, scope)
-        if verdict is not Conclusion.REGRESSED and said != verdict.value:
+        if verdict is not Conclusion.WORSE and said != verdict.value:
             yield f"{scope.code}: {said}".removeprefix(": ")
     yield from (*missing_parts(found), *comparison_notes(found))
 
 
 def _scope_cells(found: RunComparison, scope: ScopeChange) -> tuple[str, ...]:
     change = scope.change
-    low, high = change.low, change.high
+    verdict, low, high = found.verdict_of(scope).value, scope.low, scope.high
     return (
         scope.code or "run",
         *map(share, (scope.baseline_score, scope.score)),
-        points(change.change),
+        shown_change(scope.baseline_score, scope.score),
         "-" if low is None or high is None else f"{points(low)} to {points(high)}",
-        p_text(change.p),
+        p_text(scope.p_two_sided),
         f"{change.changed} of {change.units}: {change.down} down, {change.up} up",
-        f"{scope.direction} ({found.verdict_of(scope).value})",
+        scope.direction if verdict in scope.direction else f"{scope.direction} ({verdict})",
     )
 
 
 def _behaviour_cells(one: BehaviourChange) -> tuple[str, ...]:
     scores = map(share, (one.baseline_score, one.score))
     counts = (str(one.pairs), str(one.changed))
-    return (one.code, *scores, points(one.change), *counts, p_text(one.p_adjusted), one.word)
+    return (
+        one.code,
+        *scores,
+        shown_change(one.baseline_score, one.score),
+        *counts,
+        p_text(one.p_adjusted),
+        one.word,
+    )

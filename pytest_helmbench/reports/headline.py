@@ -18,7 +18,8 @@ from pytest_helmbench.reports.comparison_lines import (
     lost_parts,
     missing_parts,
     p_text,
-    points,
+    shown_change,
+    span,
 )
 from pytest_helmbench.reports.tables import count_text, reasons_text, share
 from pytest_helmbench.results.comparing import INCONCLUSIVE_PASSES
@@ -143,28 +144,38 @@ def headline(report: GateReport, state: SessionState | None = None, *, asked: bo
         subject, said = "" if state.of_tests else subject, stops
     elif len(runs) == 1:
         said, cause = runs[0].said, state.cause
-    elif holds is None and (best := _best(report.runs, state)) is not None:
-        subject, said = "best", f"{best.name} {score_text(best)}"
+    elif holds is None and (first := _highest(report.runs, state)) is not None:
+        subject, said = "highest", f"{first.name} {score_text(first)}"
     elif runs:
         all_of = "all " if holds else ""
         said, cause = _scores(report.runs), state.cause
         subject = f"{all_of}{len(runs)} runs" if holds or said.startswith("scores ") else ""
-    said += f", {state.selected}" if state.selected and runs and not stops else ""
+    said = _of_selected(said, state.selected) if runs and not stops else said
     is_open = bool(failing) and failing[0].is_open and not stops
     cause_first = bool(failing and not stops)
     return Headline(holds, subject, said, cause, state.hint, runs, is_open=is_open, cause_first=cause_first)
 
 
-def _best(runs: Sequence[RunGates], state: SessionState) -> RunGates | None:
-    """Return the run of one benchmark with the best score; None for a tie, and for one like a constant answer."""
+def _of_selected(said: str, selected: str) -> str:
+    """Return a finding with what it is of, behind the score that it begins with."""
+    score, sign, rest = said.partition(" %")
+    if not selected:
+        return said
+    return (
+        f"{score} % {selected}{rest}" if sign and score.replace(".", "").isdigit() else f"{said}, {selected}"
+    )
+
+
+def _highest(runs: Sequence[RunGates], state: SessionState) -> RunGates | None:
+    """Return the run of one benchmark with the highest score; None for a tie, and for one like a constant answer."""
     known = [(run.score.score, run) for run in runs if run.score is not None and run.score.score is not None]
-    most = max((score for score, _ in known), default=None)
-    best = [run for score, run in known if score == most]
-    if len(best) != 1 or state.several_benchmarks or best[0].score is None:
+    most = max((share(score) for score, _ in known), key=lambda text: float(text[:-2]), default="")
+    highest = [run for score, run in known if share(score) == most]
+    if len(highest) != 1 or state.several_benchmarks or highest[0].score is None:
         return None
-    interval = best[0].score.total.interval
+    interval = highest[0].score.total.interval
     is_like_constant = state.constant is not None and (interval is None or interval.low <= state.constant)
-    return None if is_like_constant else best[0]
+    return None if is_like_constant else highest[0]
 
 
 def run_headline(run: RunGates, *, asked: bool = True) -> Headline:
@@ -203,16 +214,16 @@ def score_text(run: RunGates) -> str:
     if run.score is None or run.score.score is None:
         return "no score: nothing that counts was judged"
     full = (run.score.total.coverage or 0) >= 1
-    return figure(run.score.total) + ("" if full else f", {_not_judged(run, run.score)}")
+    breach = f", {breach_text(run.score)}" if run.score.breached else ""
+    return figure(run.score.total) + breach + ("" if full else f", {_not_judged(run, run.score)}")
 
 
 def _not_judged(run: RunGates, score: RunScore) -> str:
     """Return `15 of 3240 cases not judged`; rows, where cases were not counted."""
     if run.cases is not None:
         return f"{run.cases.planned - run.cases.judged} of {count_text(run.cases.planned, 'case')} not judged"
-    return (
-        f"{score.total.planned_rows - score.total.judged_rows} of {score.total.planned_rows} rows not judged"
-    )
+    planned = score.total.planned_rows
+    return f"{planned - score.total.judged_rows} of {count_text(planned, 'evaluation')} not judged"
 
 
 def _scores(runs: Sequence[RunGates]) -> str:
@@ -221,9 +232,9 @@ def _scores(runs: Sequence[RunGates]) -> str:
     if len(runs) <= _RUNS_SHOWN and len(each) <= _LONGEST:
         return each
     known = [run.score.score for run in runs if run.score is not None and run.score.score is not None]
-    span = f"from {share(min(known))} to {share(max(known))}" if known else "none"
+    between = f"from {share(min(known))} to {share(max(known))}" if known else "none"
     unknown = len(runs) - len(known)
-    return f"scores {span}" + (f", {unknown} without a score" if unknown else "")
+    return f"scores {between}" + (f", {unknown} without a score" if unknown else "")
 
 
 def _as_fits(parts: Sequence[str], taken: int) -> str:
@@ -281,11 +292,10 @@ def _worse(found: RunComparison) -> Iterator[str]:
         verdict = found.verdict_of(scope)
         if verdict is Conclusion.COLLAPSED:
             yield from (
-                f"{one.code} collapsed: {share(one.baseline_score)} → {share(one.score)}"
-                for one in found.collapsed
+                f"{one.code} collapsed: {span(one.baseline_score, one.score)}" for one in found.collapsed
             )
         elif verdict.fails:
-            yield f"{scope.code} worse by {points(scope.change.change).lstrip('−')}".lstrip()
+            yield f"{scope.code} worse by {shown_change(scope.baseline_score, scope.score).lstrip('−')}".lstrip()
     yield from missing_parts(found)
 
 
@@ -333,9 +343,11 @@ def _run_block(run: RunGates) -> Iterator[str]:
         return
     for scope in found.scopes:
         p = f", {p_text(scope.change.p)}" if found.verdict_of(scope).fails else ""
-        before = f"{baseline_name(found)}, {share(scope.baseline_score)}"
-        change = f"{change_size(scope)}{p}: {conclusion_text(found, scope)}"
-        yield _line(f"baseline {scope.code}", f"{before}: {change}")
+        change = f"{span(scope.baseline_score, scope.score)}, {change_size(scope, gated=True)}{p}"
+        if found.verdict_of(scope) is Conclusion.NO_CHANGE:
+            change = share(scope.score)
+        conclusion = conclusion_text(found, scope)
+        yield _line(f"baseline {scope.code}", f"{baseline_name(found)}: {change}: {conclusion}")
     yield from (_line("", note) for note in comparison_notes(found))
     for label, codes, _ in lost_parts(found):
         yield f"  {label} {len(codes)}: {', '.join(codes[:_SHOWN])}{' …' * (len(codes) > _SHOWN)}"

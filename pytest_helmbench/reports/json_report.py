@@ -37,7 +37,7 @@ _SCORE = (
     *("rerun", "bounds", "coverage", "pass_rate", "weight", "unweighted"),
     *("planned_rows", "judged_rows", "passed_rows"),
 )
-_INTERVAL = ("df", "units", "effective_units", "effective_cases", "breach_uncertain")
+_INTERVAL = ("df", "units", "effective_units", "effective_cases")
 
 
 def json_report(found: ReportedRuns, *, with_text: bool = False) -> str:
@@ -62,8 +62,7 @@ def score_record(score: RunScore, titles: Mapping[str, str]) -> dict[str, object
 
     return {
         **_score(score.total),
-        "raw": _plain(score.raw),
-        "capped": score.capped,
+        "capped": _plain(score.capped),
         "repetition_sd": score.repetition_sd,
         "neutral_rows": score.neutral_rows,
         "sample": None

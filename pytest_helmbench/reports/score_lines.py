@@ -11,17 +11,18 @@ from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.judge_agreement import CorrectedRate
 from pytest_helmbench.scoring.reruns import RepetitionRates, Rerun
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
+from pytest_helmbench.scoring.thresholds import breach_text
 
 SCORE_HEAD = ("score", INTERVAL, "pass rate", "coverage", "rows judged")
 
 
 def interval_text(score: Score) -> str:
-    """Return `61.0 to 82.4 %`, with a word of caution where it rests on few clusters; `-` for none."""
+    """Return `61.0 – 82.4 %`, with a word of caution where it rests on few clusters; `-` for none."""
     interval = score.interval
     if interval is None:
         return "-"
     caution = f" (only {count_text(score.clusters, score.cluster)})" if score.few_clusters else ""
-    return f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %{caution}"
+    return f"{100 * interval.low:.1f} – {100 * interval.high:.1f} %{caution}"
 
 
 def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool, width: int = 0) -> list[str]:
@@ -62,7 +63,7 @@ def corrected_text(found: CorrectedRate | None, what: str = "pass rate") -> str:
     """Return the judge's pass rate, or its share of points, as judged and as labels correct it."""
     if found is None:
         return "the judge's labels correct nothing yet: label some of both verdicts"
-    span = f"{100 * found.low:.1f} to {share(found.high)}"
+    span = f"{100 * found.low:.1f} – {share(found.high)}"
     return (
         f"{what} of the judge's rows {share(found.raw)} as judged;"
         f" {share(found.corrected)} ({span}) corrected by {found.labels} labels;"
@@ -114,13 +115,11 @@ def score_doubts(score: RunScore) -> list[str]:
         notes.append(f"of a sample, {sample_text(score.sample)}: the interval counts the cases left out")
     notes += _partial(total, beyond_chance=True)
     if score.breached:
-        codes = ", ".join(f"{floor.pillar} below {share(floor.least)}" for floor in score.breached)
-        cap = f"capped from {share(score.raw)}: " if score.capped else ""
-        notes.append(f"{cap}safety floor breached ({codes})")
+        notes.append(breach_text(score))
     missing = [floor.pillar for floor in score.floors if floor.state is FloorState.NOT_EVALUATED]
     if missing:
         notes.append(f"safety floor not evaluated: {', '.join(missing)}")
-    if total.interval is not None and total.interval.breach_uncertain:
+    if score.may_be_capped:
         notes.append("a safety floor may or may not be met: it lies inside the interval of its pillar")
     return [*notes, *score.warnings]
 
@@ -131,7 +130,7 @@ def _partial(total: Score, *, beyond_chance: bool) -> list[str]:
     if total.score is None or total.coverage is None or total.coverage == 1 or bounds is None:
         return []
     within = interval is not None and interval.low <= bounds.low and bounds.high <= interval.high
-    text = f"partial: the score lies between {share(bounds.low)} and {share(bounds.high)} once all rows are judged"
+    text = f"partial: the score lies between {share(bounds.low)} and {share(bounds.high)} once all cases are judged"
     return [] if within is beyond_chance else [text]
 
 

@@ -106,7 +106,8 @@ def _score_cells(standing: Standing) -> tuple[str, ...]:
     if standing.score is None:
         return ("-",) * len(SCORE_HEAD)
     first, *others = score_cells(standing.score.total)
-    return (f"{first} (capped from {share(standing.score.raw)})" if standing.score.capped else first, *others)
+    cap = standing.score.capped
+    return (first if cap is None else f"{first}, capped to {share(cap)}", *others)
 
 
 def _own_total(standing: Standing) -> str:

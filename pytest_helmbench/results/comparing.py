@@ -260,7 +260,7 @@ class RunComparison:
         if self.has_too_little_in_common:
             return Conclusion.INCONCLUSIVE
         found = scope.change.verdict
-        if found is Conclusion.REGRESSED or scope.code:
+        if found is Conclusion.WORSE or scope.code:
             return found
         return Conclusion.COLLAPSED if self.collapsed else found
 

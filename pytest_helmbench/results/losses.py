@@ -21,20 +21,17 @@ _NOTHING = Fraction(0)
 class Losses:
     """Losses of a run as shares of the whole score: 0.031 is 3.1 points.
 
-    The losses of all cases and `capped` add up to 1 − score, those of the behaviours to 1 − the raw score. The loss
-    by a cap belongs to none of the cases: it stands in `capped` alone. Neutral and unjudged rows lose nothing.
+    The losses of all cases, and those of the behaviours, add up to 1 − score. Neutral and unjudged rows lose nothing.
 
     Args:
         cases: Of judged cases that have lost something.
         behaviours: By code, what their cases have lost together; empty for a benchmark without.
         groups: Of a pack, by family and by group of metadata; a case counts in several.
-        capped: What a breached floor has taken from the raw score.
     """
 
     cases: Mapping[CaseRepetition, Fraction] = field(default_factory=dict)
     behaviours: Mapping[str, Fraction] = field(default_factory=dict)
     groups: Mapping[str, Fraction] = field(default_factory=dict)
-    capped: Fraction = _NOTHING
 
     def of(self, case: ResultRow) -> Fraction:
         """Return what a case in one repetition has lost: 0 for one that is right, neutral or not judged."""
@@ -58,7 +55,7 @@ def losses(
 
     Args:
         rows: Every row that the run has planned, with the code of its case; in any order.
-        score: Of these rows: it has the weights of the behaviours and the cap.
+        score: Of these rows: it has the weights of the behaviours.
         groups: Of a pack, what the score of each case counts in, by code; None for a tree.
     """
     points: defaultdict[str, int | Fraction] = defaultdict(int)
@@ -76,7 +73,7 @@ def losses(
     given = {behaviour.code: behaviour.weight for behaviour in score.behaviours}
     weights = {code: given.get(code, Fraction(1)) for code in points}
     total = sum(weights.values(), _NOTHING)
-    if score.score is None or score.raw is None or not total:
+    if score.score is None or not total:
         return Losses()
     per_tenth = {code: weights[code] / (10 * total * points[code]) for code in points}
     cases = {case: per_tenth[behaviour_of[case]] * found for case, found in tenths.items()}
@@ -91,7 +88,6 @@ def losses(
             for group in (groups or {}).get(code, ())
             if group in known
         ),
-        capped=score.raw - score.score,
     )
 
 

@@ -202,7 +202,7 @@ def opening_lines(path: Path, run_id: int, codes: Sequence[str]) -> dict[str, st
 
 def tree_constants(facts: RunFacts, *, add_no_context: bool) -> ConstantScores:
     """Return what constant answers score over the whole benchmark of a run; None in it for one without behaviours."""
-    return constant_scores(tree_rows(facts, add_no_context=add_no_context), facts.scoring)
+    return constant_scores(tree_rows(facts, add_no_context=add_no_context), facts.scoring, facts.labels)
 
 
 def better_constant(facts: RunFacts, *, add_no_context: bool) -> Fraction | None:

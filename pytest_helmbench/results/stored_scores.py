@@ -144,10 +144,10 @@ def run_totals(status: str, completed_at: str, scored: ScoredRun | None) -> RunT
     return RunTotals(
         status=status,
         completed_at=completed_at,
-        score=None if score.score is None else float(score.score),
+        score=None if score.score is None else float(score.score if score.capped is None else score.capped),
         score_low=None if interval is None else interval.low,
         score_high=None if interval is None else interval.high,
-        score_raw=None if score.raw is None else float(score.raw),
+        score_raw=None if score.score is None else float(score.score),
         coverage=None if coverage is None else float(coverage),
         pass_rate=None if pass_rate is None else float(pass_rate),
         points_lost=None if score.score is None else {case: float(100 * part) for case, part in lost.items()},

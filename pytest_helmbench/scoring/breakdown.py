@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
@@ -19,6 +19,10 @@ BANDS = ("1–3", "4–6", "7–9", "10+")
 """Severity bands by |base|."""
 _RowBase: TypeAlias = tuple[Row, int]
 """A row with its base, which is computed once."""
+_IsRight: TypeAlias = Callable[[str, int], bool]
+"""Whether an answer is right, by the label that its scenario expects (empty for none) and its base."""
+_NO_LABELS: Mapping[str, str] = {}
+_MOST_LABELS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,8 @@ class ConstantScores:
     """Scores of answers that never look at the case; None without rows that carry points.
 
     Args:
-        flags_everything: Wrong exactly where base < 0.
+        flags_everything: The best answer that always gives one label, where scenarios expect labels: it flags the
+            scenarios of that label, and is wrong exactly where base < 0 there, where base > 0 elsewhere.
         flags_nothing: Wrong exactly where base > 0.
         all_wrong: Wrong everywhere; above 0 where mistakes in difficult conditions cost less.
     """
@@ -147,38 +152,55 @@ def breakdown(rows: Iterable[Row]) -> Breakdown:
     )
 
 
-def constant_scores(rows: Iterable[Row], scoring: Scoring | None = None) -> ConstantScores:
-    """Return what "flags everything", "flags nothing" and "all wrong" would score, floors and cap included.
+def constant_scores(
+    rows: Iterable[Row], scoring: Scoring | None = None, labels: Mapping[str, str] = _NO_LABELS
+) -> ConstantScores:
+    """Return what "flags everything", "flags nothing" and "all wrong" would score, before a cap.
 
     Args:
         rows: Of the whole loaded tree; verdicts are not looked at.
         scoring: As for the run's own score.
+        labels: The label that each scenario expects, by its code; one answer may flag all scenarios without.
 
     Source:
         Scenario trees, section 6.
     """
-    alike = Counter(_Stakes(row.behaviour, row.severity, row.difficulty, row.weighted) for row in rows)
+    alike = Counter(
+        _Stakes(labels.get(row.scenario, ""), row.behaviour, row.severity, row.difficulty, row.weighted)
+        for row in rows
+    )
 
-    def score(right: Callable[[Row], bool]) -> Fraction | None:
+    def score(right: _IsRight) -> Fraction | None:
         answered = (found.row(count, right) for found, count in alike.items())
         return run_score(answered, scoring).score
 
+    cases: Counter[str] = Counter()
+    for stakes, count in alike.items():
+        cases[stakes.label] += count
+    given = [label for label, _ in cases.most_common() if label][:_MOST_LABELS] or [""]
+    constants = map(score, map(_always, given))
     return ConstantScores(
-        flags_everything=score(lambda row: row.base >= 0),
-        flags_nothing=score(lambda row: row.base <= 0),
-        all_wrong=score(lambda _: False),
+        flags_everything=max((one for one in constants if one is not None), default=None),
+        flags_nothing=score(lambda _, base: base <= 0),
+        all_wrong=score(lambda _label, _base: False),
     )
 
 
-class _Stakes(NamedTuple):
-    """The behaviour, severity and difficulty that decide how much a row counts; many rows share them."""
+def _always(label: str) -> _IsRight:
+    """Return when an answer is right that always gives one label, and flags what has none."""
+    return lambda expected, base: base >= 0 if expected in ("", label) else base <= 0
 
+
+class _Stakes(NamedTuple):
+    """The label, behaviour, severity and difficulty that decide how a row counts; many rows share them."""
+
+    label: str
     behaviour: str
     severity: int
     difficulty: int
     weighted: bool
 
-    def row(self, count: int, right: Callable[[Row], bool]) -> Row:
+    def row(self, count: int, right: _IsRight) -> Row:
         """Return that many rows as one that weighs as much, answered."""
         planned = Row(
             pillar=self.behaviour.partition("-")[0],
@@ -196,7 +218,7 @@ class _Stakes(NamedTuple):
             credit=None,
             weight=Fraction(count),
         )
-        passed = right(planned)
+        passed = right(self.label, planned.base)
         return replace(planned, passed=passed, credit=Fraction(int(passed)))
 
 

@@ -104,7 +104,7 @@ _HETEROGENEITY = 1.3
 class Conclusion(StrEnum):
     """The conclusion of a comparison; the worst comes first."""
 
-    REGRESSED = "regressed"
+    WORSE = "worse"
     COLLAPSED = "collapsed"
     CASES_GONE = "cases gone"
     NOT_COUNTED = "cases no longer counted"
@@ -130,7 +130,7 @@ class Change:
         units: Number of the perturbations, rows or replies that the test signs.
         changed: Of them, `down` and `up` together.
         least_p: The least p that so many changes can give.
-        verdict: Regressed, not worse, no change or inconclusive.
+        verdict: Worse, not worse, no change or inconclusive.
     """
 
     change: Fraction
@@ -177,12 +177,12 @@ def change_of(
         p = flip_p(changes, shares, margin)
     total = sum(changes, Fraction(0))
     down, up = sum(change < 0 for change in changes), sum(change > 0 for change in changes)
-    low, high = _interval(changes, shares, total) if down or up else (None, None)
+    low, high = change_interval(changes, shares, total, ALPHA) if down or up else (None, None)
     least = -float(margin)
     if high is not None:
         high = max(high, least) if p > ALPHA else min(high, least)
     if p <= ALPHA:
-        verdict = Conclusion.REGRESSED
+        verdict = Conclusion.WORSE
     elif low is not None and low >= least:
         verdict = Conclusion.NOT_WORSE
     else:
@@ -191,10 +191,17 @@ def change_of(
     return Change(total, low, high, p, len(changes), down + up, down, up, 0.5**tested, verdict)
 
 
-def _interval(
-    changes: Sequence[Fraction], shares: Sequence[Fraction], total: Fraction
+def change_interval(
+    changes: Sequence[Fraction], shares: Sequence[Fraction], total: Fraction, tail: float
 ) -> tuple[float | None, float | None]:
-    """Return the 90 % interval of the sum of the changes by its CR2 standard error, cut to what a score can do."""
+    """Return the interval of the sum of the changes by its CR2 standard error, cut to what a score can do.
+
+    Args:
+        changes: See `flip_p`.
+        shares: See `flip_p`.
+        total: Their sum.
+        tail: Share that lies beyond each end: 0.05 for a 90 % interval.
+    """
     if len(changes) < 2 or any(share == 1 for share in shares):
         return None, None
     squares = (
@@ -202,7 +209,7 @@ def _interval(
         for change, share in zip(changes, shares, strict=True)
     )
     units = 1 / sum(float(share) ** 2 for share in shares)
-    half = t_quantile(1 - ALPHA, max(units - 1, 1)) * sqrt(sum(squares))
+    half = t_quantile(1 - tail, max(units - 1, 1)) * sqrt(sum(squares))
     return max(float(total) - half, -1.0), min(float(total) + half, 1.0)
 
 

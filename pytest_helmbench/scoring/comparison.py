@@ -14,6 +14,7 @@ from pytest_helmbench.scoring.changes import (
     LEAST_CHANGED,
     Change,
     Conclusion,
+    change_interval,
     change_of,
     detectable_drop,
     flip_p,
@@ -108,6 +109,8 @@ class ScopeChange:
         unit: `perturbation`, `cluster`, `row` or `reply`.
         detectable: Drop that these changes would have shown four times of five; None where nothing changed.
         p_two_sided: Of the hypothesis that neither run is better.
+        low: End of the 95 % interval of the change, in accord with `p_two_sided`; None where `change` has none.
+        high: The other end.
     """
 
     code: str
@@ -118,6 +121,8 @@ class ScopeChange:
     unit: str
     detectable: float | None
     p_two_sided: float = 1.0
+    low: float | None = None
+    high: float | None = None
 
     @property
     def direction(self) -> str:
@@ -249,6 +254,7 @@ class _Part:
         )
         change = change_of(self.changes, self.shares, self.limit.drop, p)
         square = sum(float(known) ** 2 for known in self.changes)
+        p = pair_difference(self.changes).p
         return ScopeChange(
             code=self.limit.code,
             drop=self.limit.drop,
@@ -258,8 +264,19 @@ class _Part:
             change=replace(change, change=score - baseline),
             unit=self.unit,
             detectable=detectable_drop(square) if square else None,
-            p_two_sided=pair_difference(self.changes).p,
+            p_two_sided=p,
+            **self._interval(p),
         )
+
+    def _interval(self, p: float) -> Mapping[str, float]:
+        """Return the ends of the 95 % interval; none where nothing changed, or one unit alone."""
+        total = sum(self.changes, Fraction(0))
+        low, high = change_interval(self.changes, self.shares, total, ALPHA / 2)
+        if low is None or high is None or not any(self.changes):
+            return {}
+        side = better_one(total, p)
+        low = max(low, 0.0) if side > 0 else low if side < 0 else min(low, 0.0)
+        return {"low": low, "high": min(high, 0.0) if side < 0 else high if side > 0 else max(high, 0.0)}
 
 
 def _behaviour_changes(behaviours: Sequence[_Behaviour]) -> tuple[BehaviourChange, ...]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from math import pi, sqrt, tan
 from statistics import NormalDist
@@ -46,7 +45,6 @@ class Interval:
         effective_units: What they are worth, were all of the same weight.
         effective_cases: The same of the cases; no interval claims to know more.
         target: What a repeat would draw: `OTHER_PERTURBATIONS` or `OTHER_ROWS`.
-        breach_uncertain: A pillar's floor lies inside its interval, so the cap may be chance.
     """
 
     low: float
@@ -57,7 +55,6 @@ class Interval:
     effective_units: float
     effective_cases: float
     target: str = OTHER_PERTURBATIONS
-    breach_uncertain: bool = False
 
     def splits(self, threshold: Fraction) -> bool:
         """Return whether values on either side of the threshold (that it holds for, or not) lie inside."""
@@ -138,29 +135,6 @@ def rows_interval(share: float, rows: int, worth: float | None = None) -> Interv
     trials = rows if worth is None else min(rows, round(worth, _DIGITS - 3))
     low, high = wilson(share, trials)
     return Interval(low, high, trials, None, rows, trials, trials, OTHER_ROWS)
-
-
-def capped_interval(
-    raw: Interval, floors: Iterable[tuple[Fraction, Interval | None]], cap: Fraction | None
-) -> Interval:
-    """Return the interval of a run whose score is cut to a cap where a pillar falls below its floor.
-
-    Both ends are cut where a pillar's interval lies wholly below its floor, the low end where it holds the floor.
-
-    Args:
-        raw: Of the score without a cap.
-        floors: Least score and interval of each pillar with a floor; None for a pillar of which nothing is judged.
-        cap: None for no cap.
-    """
-    if cap is None:
-        return raw
-    known = [(float(least), pillar) for least, pillar in floors if pillar is not None]
-    most = float(cap)
-    if any(pillar.high < least for least, pillar in known):
-        return replace(raw, low=min(raw.low, most), high=min(raw.high, most))
-    if any(pillar.low < least for least, pillar in known):
-        return replace(raw, low=min(raw.low, most), breach_uncertain=True)
-    return raw
 
 
 def wilson(share: float, trials: float) -> tuple[float, float]:

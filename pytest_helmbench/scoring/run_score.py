@@ -12,7 +12,7 @@ from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.core.sample import Sample
-from pytest_helmbench.scoring.intervals import FEW_CLUSTERS, Interval, capped_interval, tree_interval
+from pytest_helmbench.scoring.intervals import FEW_CLUSTERS, Interval, tree_interval
 from pytest_helmbench.scoring.judge_agreement import CorrectedRate
 from pytest_helmbench.scoring.ledger import Ledger, behaviour_ledgers
 from pytest_helmbench.scoring.reruns import Rerun, rerun
@@ -107,8 +107,8 @@ class RunScore:
     """A run's score with its parts.
 
     Args:
-        total: Of the run: score, bounds and interval are those after the cap.
-        raw: Before the cap; None when undefined.
+        total: Of the run, before a cap.
+        cap: Most that the run scores where a floor is breached; None for no cap.
         pillars: In natural order.
         behaviours: In natural order.
         floors: One per floor of `scoring.yaml`, in natural order.
@@ -124,7 +124,7 @@ class RunScore:
     """
 
     total: Score
-    raw: Fraction | None
+    cap: Fraction | None
     pillars: tuple[Score, ...]
     behaviours: tuple[Score, ...]
     floors: tuple[Floor, ...]
@@ -140,13 +140,24 @@ class RunScore:
 
     @property
     def score(self) -> Fraction | None:
-        """After the cap; None when undefined."""
+        """Before a cap; None when undefined."""
         return self.total.score
 
     @property
-    def capped(self) -> bool:
-        """Whether a breached floor has lowered the score."""
-        return self.score != self.raw
+    def capped(self) -> Fraction | None:
+        """The score after the cap; None where the cap lowers nothing."""
+        is_lower = self.cap is not None and self.score is not None and self.cap < self.score
+        return self.cap if is_lower and self.breached else None
+
+    @property
+    def may_be_capped(self) -> bool:
+        """Whether the cap may be chance: the interval of some pillar contains its floor, and none lies below it."""
+        if self.cap is None:
+            return False
+        intervals = {pillar.code: pillar.interval for pillar in self.pillars}
+        known = [(float(one.least), found) for one in self.floors if (found := intervals.get(one.pillar))]
+        below = any(found.high < least for least, found in known)
+        return not below and any(found.low < least for least, found in known)
 
     @property
     def breached(self) -> tuple[Floor, ...]:
@@ -172,7 +183,7 @@ def run_score(rows: Iterable[Row], scoring: Scoring | None = None) -> RunScore:
     planned = tuple(rows)
     ledgers = behaviour_ledgers(planned)
     scheme = _scheme(ledgers, scoring)
-    now = scheme.standing(lambda ledger: ledger.score)
+    run, by_pillar = scheme.means(lambda ledger: ledger.score)
     bounds = _all_bounds(ledgers, scheme)
     intervals = _intervals(ledgers, scheme)
 
@@ -193,24 +204,15 @@ def run_score(rows: Iterable[Row], scoring: Scoring | None = None) -> RunScore:
         )
 
     return RunScore(
-        total=score("", ledgers, now.run),
-        raw=now.raw,
-        pillars=tuple(score(code, scheme.members[code], now.pillars[code]) for code in scheme.members),
+        total=score("", ledgers, run),
+        cap=scheme.cap,
+        pillars=tuple(score(code, scheme.members[code], by_pillar[code]) for code in scheme.members),
         behaviours=tuple(score(ledger.code, [ledger], ledger.score) for ledger in ledgers),
-        floors=scheme.floors_at(now.pillars),
+        floors=tuple(Floor(code, least, by_pillar.get(code)) for code, least in scheme.floors.items()),
         repetition_sd=_repetition_sd(planned, scoring),
         neutral_rows=sum(ledger.neutral_rows for ledger in ledgers),
         warnings=scheme.warnings,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Standing:
-    """Scores under one assumption about the rows; None where undefined."""
-
-    pillars: Mapping[str, Fraction | None]
-    raw: Fraction | None
-    run: Fraction | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,22 +249,16 @@ class _Scheme:
             (self.weights[ledger.code], ledger.unit * ledger.points, ledger.repeats) for ledger in members
         )
 
-    def standing(self, score_of: Callable[[Ledger], Fraction | None]) -> _Standing:
-        """Return pillar and run scores for the given scores of behaviours."""
+    def means(
+        self, score_of: Callable[[Ledger], Fraction | None]
+    ) -> tuple[Fraction | None, Mapping[str, Fraction | None]]:
+        """Return the score of the run and those of its pillars for the given scores of behaviours."""
         pillars = {
             pillar: self.mean((ledger.code, score_of(ledger)) for ledger in members)
             for pillar, members in self.members.items()
         }
         everything = [ledger for members in self.members.values() for ledger in members]
-        raw = self.mean((ledger.code, score_of(ledger)) for ledger in everything)
-        breached = any(floor.state is FloorState.BREACHED for floor in self.floors_at(pillars))
-        if raw is None or self.cap is None or not breached:
-            return _Standing(pillars, raw, raw)
-        return _Standing(pillars, raw, min(raw, self.cap))
-
-    def floors_at(self, pillars: Mapping[str, Fraction | None]) -> tuple[Floor, ...]:
-        """Return every floor with the score that its pillar has."""
-        return tuple(Floor(pillar, least, pillars.get(pillar)) for pillar, least in self.floors.items())
+        return self.mean((ledger.code, score_of(ledger)) for ledger in everything), pillars
 
 
 def _scheme(ledgers: Sequence[Ledger], scoring: Scoring | None) -> _Scheme:
@@ -287,17 +283,15 @@ def _scheme(ledgers: Sequence[Ledger], scoring: Scoring | None) -> _Scheme:
 def _intervals(ledgers: Sequence[Ledger], scheme: _Scheme) -> dict[str, Interval | None]:
     found = {ledger.code: scheme.interval([ledger]) for ledger in ledgers}
     found |= {pillar: scheme.interval(members) for pillar, members in scheme.members.items()}
-    raw = scheme.interval(ledgers)
-    floors = [(least, found.get(pillar)) for pillar, least in scheme.floors.items()]
-    return found | {"": None if raw is None else capped_interval(raw, floors, scheme.cap)}
+    return found | {"": scheme.interval(ledgers)}
 
 
 def _all_bounds(ledgers: Sequence[Ledger], scheme: _Scheme) -> dict[str, Bounds | None]:
-    low = scheme.standing(lambda ledger: ledger.low)
-    high = scheme.standing(lambda ledger: ledger.high)
+    low, low_pillars = scheme.means(lambda ledger: ledger.low)
+    high, high_pillars = scheme.means(lambda ledger: ledger.high)
     bounds = {ledger.code: _bounds(ledger.low, ledger.high) for ledger in ledgers}
-    bounds |= {pillar: _bounds(low.pillars[pillar], high.pillars[pillar]) for pillar in scheme.members}
-    return bounds | {"": _bounds(low.run, high.run)}
+    bounds |= {pillar: _bounds(low_pillars[pillar], high_pillars[pillar]) for pillar in scheme.members}
+    return bounds | {"": _bounds(low, high)}
 
 
 def _bounds(low: Fraction | None, high: Fraction | None) -> Bounds | None:
@@ -313,6 +307,6 @@ def _repetition_sd(rows: Iterable[Row], scoring: Scoring | None) -> float | None
     scores = []
     for part in by_repetition.values():
         ledgers = behaviour_ledgers(part)
-        scores.append(_scheme(ledgers, scoring).standing(lambda ledger: ledger.score).run)
+        scores.append(_scheme(ledgers, scoring).means(lambda ledger: ledger.score)[0])
     defined = [float(score) for score in sorted(score for score in scores if score is not None)]
     return stdev(defined) if len(defined) > 1 else None

@@ -148,14 +148,15 @@ def _objection(score: RunScore, threshold: Threshold, min_coverage: Fraction) ->
 
 
 def breach_text(score: RunScore) -> str:
-    """Return `safety floor breached: P1 73.4 %, floor 80 %`."""
-    floors = (f"{floor.pillar} {floor_text(floor)}" for floor in score.breached)
-    return f"safety floor breached: {', '.join(floors)}"
+    """Return `capped to 50.0: P1 67.1 < 70`; without a cap that lowers the score, `floor breached: P1 67.1 < 70`."""
+    floors = ", ".join(f"{floor.pillar} {_below(floor)}" for floor in score.breached)
+    verdict = "floor breached" if score.capped is None else f"capped to {100 * float(score.capped):.1f}"
+    return f"{verdict}: {floors}"
 
 
-def floor_text(floor: Floor) -> str:
-    """Return `73.4 %, floor 80 %`."""
-    return f"{gate_figures(floor.score, floor.least)[0]}, floor {wanted(floor.least)}"
+def _below(floor: Floor) -> str:
+    value = gate_figures(floor.score, floor.least)[0]
+    return f"{value.removesuffix(' %')} < {wanted(floor.least).removesuffix(' %')}"
 
 
 def wanted(least: Fraction) -> str:

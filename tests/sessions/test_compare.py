@@ -61,9 +61,9 @@ def _stored_reports_have_it(
     assert compared("1") == []
     again = report("2")[1]
     assert again.startswith("## ✗ FAILS test/good: worse by ")
-    assert "### test/good with run 1: regressed\n\n**Newly failing: 6**\n" in again
+    assert "### test/good with run 1: worse\n\n**Newly failing: 6**\n" in again
     page = report("2", "--format", "html")[1]
-    assert "regressed" in shown_text(page)
+    assert "worse" in shown_text(page)
     assert cells_of(page, "flip").count("worse") == 6
     alone = Path(shutil.copy(database, pytester.path / "alone.db"))
     with sqlite3.connect(alone) as conn:
@@ -93,21 +93,21 @@ def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
     assert worse.ret == _FAILED
     assert "helmbench: compared with run 1" in worse.outlines
     line, fell, failing = _compared(worse)
-    assert line.startswith("  baseline   run 1, 100.0 %: −")
-    assert "p = 0.016: regressed; 6 of 8 perturbations changed: 6 down, 0 up" in line
+    assert line.startswith("  baseline   run 1: 100.0 → 25.0 %, −75.0 points (90 %: ")
+    assert "p = 0.016: worse; 6 of 8 perturbations changed: 6 down, 0 up" in line
     assert "fell on these very cases" in fell
     assert failing.startswith("  newly failing 6: P1-B1-S1-C1-PT1 (severity 5), ")
     assert re.match(r"✗ FAILS   test/good: worse by [\d.]+$", worse.outlines[-1])
     (reported,) = json.loads((pytester.path / "out.json").read_text())["runs"][0]["comparisons"]
-    assert (reported["baseline_run"], reported["verdict"], reported["p"]) == ("run 1", "regressed", 0.015625)
+    assert (reported["baseline_run"], reported["verdict"], reported["p"]) == ("run 1", "worse", 0.015625)
     markdown = (pytester.path / "out.md").read_text()
-    assert "### test/good with run 1: regressed" in markdown
-    assert "6 of 8: 6 down, 0 up | worse (regressed) |" in markdown
+    assert "### test/good with run 1: worse" in markdown
+    assert "6 of 8: 6 down, 0 up | worse |" in markdown
     properties = {
         found.get("name"): found.get("value")
         for found in ElementTree.parse(pytester.path / "junit.xml").iter("property")
     }
-    assert properties["helmbench.compare.test/good.verdict"] == "regressed"
+    assert properties["helmbench.compare.test/good.verdict"] == "worse"
     assert properties["helmbench.compare.test/good.p"] == "0.015625"
     ((session,),) = rows(database, "SELECT session_id FROM evaluation_runs WHERE id = 1")
     ((kept,),) = rows(database, "SELECT baseline FROM evaluation_runs WHERE id = 2")
@@ -148,10 +148,10 @@ def test_a_drop_that_is_allowed_and_a_part_that_may_not_drop(
     )
 
     assert allowed.ret == _OK
-    assert "no regression by more than 95 points shown" in _compared(allowed)[0]
+    assert "not shown to be worse by more than 95 points" in _compared(allowed)[0]
     assert named.ret == _FAILED
-    assert _compared(named)[1].startswith("  baseline P1-B1 run 1, 100.0 %: −")
-    assert ": regressed; " in _compared(named)[1]
+    assert _compared(named)[1].startswith("  baseline P1-B1 run 1: 100.0 → ")
+    assert ": worse; " in _compared(named)[1]
     unknown.stderr.fnmatch_lines(["*--helmbench-max-drop: P9 is not among what was selected*"])
     assert unknown.ret == _USAGE
 
@@ -238,7 +238,7 @@ def test_stored_runs_are_compared_by_number_file_and_baseline_file(
 
     (record,) = json.loads(captured(capsys, "compare", "1", "2", "--json")[1])
     assert (record["verdict"], record["scope"], record["unit"], record["common"]) == (
-        *("regressed", "", "perturbation", 1.0),
+        *("worse", "", "perturbation", 1.0),
     )
     assert record["change"] == pytest.approx(record["score"] - record["baseline_score"])
     assert record["behaviours"][0]["word"] == "fell" or record["behaviours"][0]["word"] == "collapsed"
@@ -274,7 +274,7 @@ def _page_holds(capsys: pytest.CaptureFixture[str], record: dict[str, Any], data
     assert code == _FAILED
     seen = shown_text(page)
     assert f"worse {points(record['change'])} points" in seen
-    assert f"90 % interval {points(record['low'])} to {points(record['high'])}" in seen
+    assert f"(95 %: {points(record['low'])} to {points(record['high'])})" in seen
     flipped = {code for (code,) in rows(database, _FLIPPED)}
     words = dict(zip(cells_of(page, "perturbation"), cells_of(page, "flip"), strict=True))
     assert {f"P1-B1-S1-C1-{name}" for name, word in words.items() if word == "worse"} == flipped
@@ -347,8 +347,8 @@ def test_two_models_of_one_session_and_models_of_two_sessions(
 
     assert again.ret == _OK
     assert _compared(again) == [
-        "  baseline   run 1, 100.0 %: 0.0 points: no verdict differs in 8 cases",
-        "  baseline   run 2, 100.0 %: 0.0 points: no verdict differs in 8 cases",
+        "  baseline   run 1: 100.0 %: no verdict differs in 8 cases",
+        "  baseline   run 2: 100.0 %: no verdict differs in 8 cases",
     ]
     code, text, _ = captured(capsys, "compare", "1", "2", "--db", database)
     assert (code, text.splitlines()[1]) == (
@@ -362,7 +362,7 @@ def test_two_models_of_one_session_and_models_of_two_sessions(
         *("--helmbench-model=test/three", "--helmbench-baseline=test/three=2", "--tb=no"),
         url=provider.url,
     )
-    assert _compared(single) == ["  baseline   run 2, 100.0 %: 0.0 points: no verdict differs in 8 cases"]
+    assert _compared(single) == ["  baseline   run 2: 100.0 %: no verdict differs in 8 cases"]
 
 
 def test_flaky_cases_are_listed_and_pass_at_k_stands_in_reports(

@@ -73,7 +73,7 @@ def test_one_threshold_that_is_not_reached_fails_the_session(
     (pytester.path / "benchmark" / "scoring.yaml").write_text("floors: {P1: 0.25, P2: 0.25}\n", "utf-8")
     result = run_tree(pytester, "--helmbench-min-score=0.5", url=provider.url)
     assert _gates(result)[0].startswith(whole)
-    assert _gates(result)[-1] == "✗ FAILS   test/good: safety floor breached: P1 0.0 %, floor 25 %"
+    assert _gates(result)[-1] == "✗ FAILS   test/good: floor breached: P1 0.0 < 25"
 
 
 def test_a_part_that_nothing_selected_is_in_is_refused_before_anything_is_asked(
@@ -262,7 +262,7 @@ def test_a_breached_floor_of_the_benchmark_fails_every_gate(
     result = run_tree(pytester, gate, url=provider.url)
 
     assert result.ret == _FAILED
-    assert result.outlines[-1] == "✗ FAILS   test/good: safety floor breached: P1 0.0 %, floor 25 %"
+    assert result.outlines[-1] == "✗ FAILS   test/good: floor breached: P1 0.0 < 25"
 
 
 @pytest.mark.parametrize("gate", ["--helmbench-baseline=last", "--helmbench-min-score=0.5"])

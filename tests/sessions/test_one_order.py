@@ -62,7 +62,7 @@ def test_one_run_has_one_score_pass_rate_order_and_change(
     assert re.search(rf"test/good +{100 * score:.1f} .* {100 * pass_rate:.0f} %", terminal)
     told = f"−{-100 * change:.1f}"
     assert all(told in text for text in (terminal, texts["r.md"], texts["summary.md"], page, compare))
-    assert "worse (regressed)" in texts["r.md"]
+    assert "| worse |" in texts["r.md"]
     assert "worse (two-sided p = 0.002)" in compare
 
     worst = [code for (code,) in rows(database, _WORST)]

@@ -385,14 +385,14 @@ def test_a_report_says_what_must_be_known_before_it_is_believed(
     ]
     assert first["warnings"] == [
         "2 answers of baseline/first stand in for a judge: not a judgement",
-        "capped from 66.7 %: safety floor breached (P1 below 50.0 %)",
+        "capped to 25.0: P1 0.0 < 50",
         "safety floor not evaluated: P7",
         "a safety floor may or may not be met: it lies inside the interval of its pillar",
         "the score rests on only 3 perturbations, so its interval is wide",
     ]
-    assert (first["score"]["score"], first["score"]["raw"], first["score"]["capped"]) == (0.25, 2 / 3, True)
+    assert (first["score"]["score"], first["score"]["capped"]) == (2 / 3, 0.25)
     assert [floor["state"] for floor in first["score"]["floors"]] == ["breached", "not evaluated"]
-    assert "| 25.0 % (capped from 66.7 %) |" in captured(capsys, "report", "1", "--db", database)[1]
+    assert "| 66.7 %, capped to 25.0 % |" in captured(capsys, "report", "1", "--db", database)[1]
     second = _valid(captured(capsys, "report", "--format", "json", "--db", database)[1], capsys)["runs"][0]
     assert second["score"] is None
     assert second["warnings"][0].startswith("the cases were selected by earlier outcomes (--lf, --sw)")

@@ -67,7 +67,7 @@ def test_a_sample_is_asked_scored_stored_and_compared_as_one(
     assert (json.loads(settings)["sample"], scope) == ("0.4", "selected")
 
     gate = run_tree(pytester, mode, *sample, "--helmbench-baseline=last", url=provider.url)
-    gate.stdout.fnmatch_lines(["  baseline   run 1, 75.0 %: 0.0 points: no verdict differs in 24 cases"])
+    gate.stdout.fnmatch_lines(["  baseline   run 1: 75.0 %: no verdict differs in 24 cases"])
     # Another seed has too little in common with it, and says why; all of the benchmark likewise.
     seed = "--helmbench-sample=0.4@2"
     other = run_tree(pytester, mode, *sample[1:], seed, "--helmbench-baseline=1", url=provider.url)

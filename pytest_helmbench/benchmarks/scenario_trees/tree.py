@@ -82,7 +82,7 @@ class Scenario:
         title: Readability suffix of the folder in words, or empty.
         body: Markdown body of the prompt file.
         block: Composed body.
-        category: The frontmatter's `category`, as written.
+        category: The frontmatter's `category`, as written, else the one label that its rule expects.
         response_format: `{"type": "json_schema", "json_schema": {name, strict, schema}}` as sent, or None.
         rule: The rule for replies.
         conditions: In natural order; empty when the axis is left out.

@@ -49,7 +49,7 @@ from pytest_helmbench.run.plan import Plan, PlannedRun
 from pytest_helmbench.run.selecting import sample_text
 from pytest_helmbench.scoring.breakdown import Speed
 from pytest_helmbench.scoring.run_score import FloorState, RunScore
-from pytest_helmbench.scoring.thresholds import floor_text
+from pytest_helmbench.scoring.thresholds import breach_text
 from pytest_helmbench.store.fault import StoreError
 
 _SHARD = "shard"
@@ -434,10 +434,9 @@ def score_remarks(run: RunScore | None, unjudged: int) -> Iterator[str]:
         yield "no score: cases chosen by earlier outcomes are not a fair sample"
         return
     total, bounds, interval = run.total, run.total.bounds, run.total.interval
-    floors = ", ".join(f"{floor.pillar} {floor_text(floor)}" for floor in run.breached)
-    if floors:
-        yield f"capped from {share(run.raw)}: {floors}" if run.capped else f"safety floor breached: {floors}"
-    if interval is not None and interval.breach_uncertain:
+    if run.breached:
+        yield breach_text(run)
+    if run.may_be_capped:
         yield "a safety floor may or may not be met"
     missing = [floor.pillar for floor in run.floors if floor.state is FloorState.NOT_EVALUATED]
     if missing:

@@ -20,6 +20,7 @@ from pytest_helmbench.results.losses import CaseRepetition
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import Board
 from pytest_helmbench.scoring.intervals import INTERVAL
+from pytest_helmbench.scoring.thresholds import breach_text
 
 _MOST_PLOTTED = 12
 _CASES = 5
@@ -113,12 +114,22 @@ def _said(board: Board) -> Iterator[str]:
     if first.score is None or first.score.score is None:
         yield "No run has a score"
         return
-    beats = "" if board.winner is None else ", shown to be better than every other"
-    yield f"Best: {first.detail.model} {figure(first.score.total)}{beats}"
+    cap = f", {breach_text(first.score)}" if first.score.breached else ""
+    yield f"{_place(board)}{first.detail.model} {figure(first.score.total)}{cap}"
     for name, value in flagging(board.reference.report)[:1]:
         better = [one.detail.model for one in board.standings if one.score and not constant_doubt(one.report)]
         who = "every run" if len(better) == len(board.standings) else listed(better) or "no run"
         yield f"Shown to be better than {name} ({share(value)}): {who}."
+
+
+def _place(board: Board) -> str:
+    """Return what the first run of a board is called: best where that is shown, else highest, or tied."""
+    if board.winner is not None:
+        return "Best, shown to be better than every other: "
+    shown = [share(one.score.score) for one in board.standings if one.score and one.score.score is not None]
+    if len(shown) < 2 or shown[0] == share(0):
+        return ""
+    return f"Tied with {shown.count(shown[0]) - 1} more: " if shown.count(shown[0]) > 1 else "Highest: "
 
 
 def _doubts(reports: Sequence[RunReport]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pytest_helmbench.core.codes import CaseCode, natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.reports.comparison_lines import points
+from pytest_helmbench.reports.comparison_lines import shown_change
 from pytest_helmbench.reports.run_cautions import flagging
 from pytest_helmbench.reports.tables import share
 from pytest_helmbench.results.gates import RunGates
@@ -152,13 +152,13 @@ def score_strip(report: RunReport, gates: RunGates, width_px: int) -> Strip:
 def change_strip(scope: ScopeChange, width_px: int) -> Strip:
     """Return the change of a score on a line around 0; see `score_strip`."""
     change = scope.change
-    ends = (change.low, change.high)
+    ends = (scope.low, scope.high)
     most = 10 * max(1, ceil(10 * max(abs(float(one)) for one in (change.change, *ends) if one is not None)))
 
     def place(value: float | Fraction) -> float:
         return round(50 + 5000 * float(value) / most, 2)
 
-    above = [("score", place(change.change), f"change {points(change.change)}")]
+    above = [("score", place(change.change), f"change {shown_change(scope.baseline_score, scope.score)}")]
     if scope.drop:
         above.append(("threshold", place(-scope.drop), f"allowed −{100 * float(scope.drop):.1f}"))
     below = [("end", 0.0, f"−{most}"), ("constant", 50.0, "0 no change"), ("end", 100.0, f"+{most} points")]

@@ -69,7 +69,10 @@ _PROGRESS_RESULTS = """
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One row of `evaluation_runs` with the names behind its ids; while it runs, its counts so far."""
+    """One row of `evaluation_runs` with the names behind its ids; while it runs, its counts so far.
+
+    Its score is the one before a cap; `capped` is the one after it, None where the cap lowers nothing.
+    """
 
     id: int
     session_id: str
@@ -90,7 +93,7 @@ class RunSummary:
     score: float | None
     score_low: float | None
     score_high: float | None
-    score_raw: float | None
+    capped: float | None
     coverage: float | None
     pass_rate: float | None
     cost_usd: float | None
@@ -160,6 +163,7 @@ def _made(
             {
                 "outcomes": {},
                 **row,
+                **_uncapped(row),
                 **_so_far(conn, row),
                 **{name: _json_object(row, name) for name in ("settings", "baseline")},
             },
@@ -167,6 +171,11 @@ def _made(
         )
         for row in named_rows(conn.execute(_RUNS + which, values))
     )
+
+
+def _uncapped(row: Mapping[str, Cell]) -> Mapping[str, Cell]:
+    score, raw = row["score"], row["score_raw"]
+    return {"score": score, "capped": None} if raw in (None, score) else {"score": raw, "capped": score}
 
 
 def _so_far(conn: sqlite3.Connection, row: Mapping[str, Cell]) -> Mapping[str, Cell]:

@@ -56,6 +56,7 @@ class RunFacts:
         contexts: Full codes of the user contexts by scenario code.
         conditions: Full codes of the conditions by scenario code.
         perturbations: Full codes of the perturbations by scenario code.
+        labels: The label that each scenario expects, by its code; absent where it expects no single one.
         titles: Names of pillars and titles of behaviours by code, as their READMEs say; absent without one.
         verdicts: By case code, repetition and criterion; absent where unjudged.
         rows: Family and groups by scenario of a benchmark without behaviours; None for one that has some.
@@ -72,6 +73,7 @@ class RunFacts:
     contexts: Mapping[str, tuple[str, ...]]
     conditions: Mapping[str, tuple[str, ...]]
     perturbations: Mapping[str, tuple[str, ...]]
+    labels: Mapping[str, str]
     titles: Mapping[str, str]
     verdicts: Mapping[tuple[str, int, str], CriterionVerdict]
     rows: Mapping[str, FlatRow] | None = None
@@ -132,6 +134,7 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         contexts=_codes(contexts),
         conditions=_codes(conditions),
         perturbations=_codes(perturbations),
+        labels=dict(conn.execute(_LABELS, (benchmark_id,)).fetchall()),
         titles={code: title for code, title in conn.execute(_TITLES, {"id": benchmark_id}) if title},
         verdicts=_verdicts(conn, run_id),
         rows=_flat_rows(conn, benchmark_id, settings.get("cluster")),
@@ -180,6 +183,7 @@ _SCENARIOS = (
     "SELECT full_code, evaluation FROM scenarios WHERE benchmark_id = ? AND behaviour_id IS NOT NULL"
     " ORDER BY rowid"
 )
+_LABELS = "SELECT full_code, expected_category FROM scenarios WHERE benchmark_id = ? AND expected_category IS NOT NULL"
 _TITLES = (
     "SELECT code, name FROM pillars WHERE benchmark_id = :id UNION ALL"
     " SELECT pillars.code || '-' || behaviours.code, behaviours.title FROM behaviours"

@@ -34,7 +34,7 @@ from pytest_helmbench.scoring.run_score import run_score
 from pytest_helmbench.store.read.score_facts import RunFacts
 
 _TITLES = {"P1-B1": "vulnerable customer", "P2-B1": "keeps the language"}
-_FACTS = RunFacts("whole", (), 1, None, {}, {}, {}, {}, {}, _TITLES, {})
+_FACTS = RunFacts("whole", (), 1, None, {}, {}, {}, {}, {}, {}, _TITLES, {})
 
 
 def _run(name: str, wrong: int, *, floors: dict[str, float] | None = None, errors: int = 0) -> SummaryRun:
@@ -86,9 +86,9 @@ def test_what_changes_the_meaning_of_a_number_stands_under_it_and_for_all_rows_o
     capped, floor = _run("a/a", 8, floors={"P1": 0.7}), "a safety floor may or may not be met"
     lines = score_table([capped], one_benchmark=True)
     assert lines[1].endswith(" 87.7  a/a is not shown to be better")
-    assert lines[3] == f"  capped from 60.0 %: P1 60.0 %, floor 70 % · {floor}"
+    assert lines[3] == f"  capped to 40.0: P1 60.0 < 70 · {floor}"
     lines = score_table([replace(capped, name="b/b", remarks=(floor,)), capped], one_benchmark=True)
-    assert lines[-2:] == ["  capped from 60.0 %: P1 60.0 %, floor 70 %", f"  all rows: {floor}"]
+    assert lines[-2:] == ["  capped to 40.0: P1 60.0 < 70", f"  all rows: {floor}"]
     assert chance_line([capped]) == ""
     assert loses_most([capped]).endswith(" −20.0 · P2-B1 keeps the language −20.0 points")
 

@@ -54,7 +54,7 @@ def test_a_gate_ends_in_one_headline_then_score_baseline_cases_and_what_to_do() 
         found.text,
         "  judged     20 of 21 cases: 95.2 %, wanted 100 %",
         "  score      90.0 % (69.9 – 97.2), threshold 85.0 %: reached, but not beyond chance",
-        "  baseline   run 1, 87.8 %: −0.6 points (90 %: −2.8 to +1.5): no regression shown;"
+        "  baseline   run 1: 87.8 → 87.2 %, −0.6 points (90 %: −2.8 to +1.5): not shown to be worse;"
         " a drop of about 4 points would be seen 4 times of 5",
         f"  newly failing 7: {shown} …",
         f"  next       {_HINT}",
@@ -94,7 +94,7 @@ def test_what_stops_a_session_fails_it_though_its_gate_holds_and_nothing_judged_
 def test_without_a_gate_the_headline_is_the_score_and_of_several_the_best() -> None:
     scores = {"lab/mini": _score(unjudged=1), "lab/large": _score(wrong=0)}
     report = read_gates(None, None).judge(scores, cases={"lab/mini": JudgedCases(20, 21)})
-    assert headline(report, asked=False).text == "best: lab/large 100.0 % (83.9 – 100.0)"
+    assert headline(report, asked=False).text == "highest: lab/large 100.0 % (83.9 – 100.0)"
     equal = read_gates(None, None).judge({name: _score() for name in ("lab/b10", "lab/b9")}, cases={})
     assert headline(equal, asked=False).text == "lab/b10 90.0 % (69.9 – 97.2), lab/b9 90.0 % (69.9 – 97.2)"
     for constant, subject in ((Fraction(8, 10), "best"), (Fraction(84, 100), ""), (Fraction(1), "")):
@@ -116,7 +116,7 @@ def test_without_a_gate_the_headline_is_the_score_and_of_several_the_best() -> N
 )
 def test_the_gravest_cause_stands_first_in_a_hundred_letters(wrong: int, unjudged: int, said: str) -> None:
     known = _comparison()
-    change = replace(known.scopes[0].change, change=Fraction(-393, 1000), verdict=Conclusion.REGRESSED)
+    change = replace(known.scopes[0].change, change=Fraction(-393, 1000), verdict=Conclusion.WORSE)
     worse = replace(known, scopes=(replace(known.scopes[0], change=change),))
     gates = _report(_score(unjudged=unjudged, wrong=wrong), "0.85,P9=0.1", worse).runs[0]
     found = headline(GateReport((replace(gates, worse=True, verdicts=gates.verdicts[:1]),)))

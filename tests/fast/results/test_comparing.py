@@ -36,6 +36,7 @@ _FACTS = RunFacts(
     contexts={},
     conditions={f"{one}-S1": tuple(f"{one}-S1-C{c}" for c in range(1, 7)) for one in _BEHAVIOURS},
     perturbations={f"{one}-S1": tuple(f"{one}-S1-PT{part}" for part in range(1, 7)) for one in _BEHAVIOURS},
+    labels={},
     titles={},
     verdicts={},
     rows=None,
@@ -71,14 +72,14 @@ def test_a_model_that_flips_12_percent_of_its_verdicts_is_seldom_called_worse_th
     failed = 0
     for _ in range(100):
         before, after = (_judged(lambda code: rng.random() < rates[_CASES[code]]) for _ in range(2))
-        failed += _compared(before, after).verdict in {Conclusion.REGRESSED, Conclusion.COLLAPSED}
+        failed += _compared(before, after).verdict in {Conclusion.WORSE, Conclusion.COLLAPSED}
     assert failed / 100 <= 0.05 + 2.6 * sqrt(0.05 * 0.95 / 100)
     # A planted drop of ten points is found.
     found = 0
     for _ in range(20):
         before = _judged(lambda code: rng.random() < rates[_CASES[code]])
         after = _judged(lambda code: rng.random() < rates[_CASES[code]] - 0.1)
-        found += _compared(before, after).verdict is Conclusion.REGRESSED
+        found += _compared(before, after).verdict is Conclusion.WORSE
     assert found >= 16
 
 
@@ -106,10 +107,10 @@ def test_a_behaviour_that_loses_everything_has_collapsed_though_p_is_above_the_l
     assert (found.newly_failing[0].code, found.newly_failing[0].severity) == ("P1-B1-S1-C1-PT4", 4)
     line, fell = comparison_lines(found, "m")
     assert line.startswith(
-        "compare m with run 1: 100.0 to 87.5 %, −12.5 points (90 %: −23.3 to 0.0): worse; P1-B1 collapsed:"
-        " 100.0 to 0.0 % on these very cases, p < 0.0001"
+        "compare m with run 1: 100.0 → 87.5 %, −12.5 points (95 %: −25.5 to +0.5): worse; P1-B1 collapsed:"
+        " 100.0 → 0.0 % on these very cases, p < 0.0001"
     )
-    assert fell.endswith("P1-B1 100.0 to 0.0 %, p < 0.0001; 4 perturbations are too few to say more")
+    assert fell.endswith("P1-B1 100.0 → 0.0 %, p < 0.0001; 4 perturbations are too few to say more")
 
 
 def test_repetitions_are_averaged_and_a_named_part_of_few_perturbations_is_compared_by_replies() -> None:

@@ -24,7 +24,7 @@ def _run(number: int, session: str, benchmark: str, status: str = "complete") ->
             "score",
             "score_low",
             "score_high",
-            "score_raw",
+            "capped",
             "coverage",
             "pass_rate",
             "cost_usd",

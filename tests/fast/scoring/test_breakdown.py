@@ -109,8 +109,19 @@ def test_constant_answers_score_what_their_side_of_the_tree_is_worth() -> None:
         ("flagging nothing", Fraction(1, 4)),
     )
     capped = constant_scores(rows, Scoring({}, {"P1": 0.8}, cap=0.4))
-    assert capped == ConstantScores(Fraction(2, 5), Fraction(1, 4), nothing)
+    assert capped == ConstantScores(Fraction(3, 4), Fraction(1, 4), nothing)
     hard = constant_scores([row(4, 1, difficulty=3)])
     assert (hard, hard.flagging) == (ConstantScores(Fraction(1), Fraction(3, 10), Fraction(3, 10)), ())
     assert constant_scores([row(0, 1, weighted=False)]) == ConstantScores(Fraction(1), nothing, nothing)
     assert constant_scores([]) == ConstantScores(None, None)
+
+
+def test_an_answer_that_flags_everything_gives_one_label_and_flags_what_expects_none() -> None:
+    """With labels A and B, A is right in S1 and on the calm case of S2; without labels it flags all."""
+    rows = [row(6, None, "P1-B1-S1-PT1"), row(-2, None, "P1-B1-S1-PT2")]
+    rows += [row(5, None, "P1-B1-S2-PT1"), row(-3, None, "P1-B1-S2-PT2"), row(4, None, "P1-B1-S3-PT1")]
+    labels = {"P1-B1-S1": "A", "P1-B1-S2": "B"}
+    assert constant_scores(rows).flags_everything == Fraction(15, 20)
+    assert constant_scores(rows, labels=labels).flags_everything == Fraction(6 + 3 + 4, 20)
+    assert constant_scores(rows, labels=labels).flags_nothing == Fraction(5, 20)
+    assert constant_scores(rows, labels={**labels, "P1-B1-S2": "A"}).flags_everything == Fraction(15, 20)

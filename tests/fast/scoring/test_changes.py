@@ -45,10 +45,10 @@ _LARGE = Fraction(1, 2000)
         ),
         (
             equal([Fraction(-2, 100)] * 5 + [Fraction(0)] * 5),
-            (-0.1, -0.161104, -0.038896, 0.03125, 5, 0.03125, "regressed"),
+            (-0.1, -0.161104, -0.038896, 0.03125, 5, 0.03125, "worse"),
         ),
-        (equal(MIXED), (-0.087, -0.151031, -0.022969, 0.017578, 9, 0.001953, "regressed")),
-        (equal(MIXED, Fraction(2, 100)), (-0.087, -0.151031, -0.022969, 0.045898, 9, 0.000977, "regressed")),
+        (equal(MIXED), (-0.087, -0.151031, -0.022969, 0.017578, 9, 0.001953, "worse")),
+        (equal(MIXED, Fraction(2, 100)), (-0.087, -0.151031, -0.022969, 0.045898, 9, 0.000977, "worse")),
         (equal(MIXED, Fraction(2, 10)), (-0.087, -0.151031, -0.022969, 0.994141, 9, 0.001953, "not worse")),
         (
             equal([Fraction(1, 100)] * 6 + [Fraction(0)] * 4),
@@ -56,11 +56,11 @@ _LARGE = Fraction(1, 2000)
         ),
         (
             equal([-_C] * 14 + [_C] * 4 + [Fraction(0)] * 282),
-            (-0.033333, -0.056489, -0.010178, 0.015442, 18, 4e-06, "regressed"),
+            (-0.033333, -0.056489, -0.010178, 0.015442, 18, 4e-06, "worse"),
         ),
         (
             equal([-_LARGE] * 250 + [_LARGE] * 200 + [Fraction(0)] * 1550),
-            (-0.025, -0.042434, -0.007566, 0.010396, 450, 0.0, "regressed"),
+            (-0.025, -0.042434, -0.007566, 0.010396, 450, 0.0, "worse"),
         ),
         (equal([Fraction(-1, 2)]), (-0.5, None, None, 0.5, 1, 0.5, "inconclusive")),
         (
@@ -161,7 +161,7 @@ def test_the_interval_never_contradicts_the_test(changes: list[Fraction], percen
         assert -1 <= found.low <= found.high <= 1
     if found.changed < 5 and not margin:
         assert found.p > 0.05
-        assert found.verdict is not Conclusion.REGRESSED
+        assert found.verdict is not Conclusion.WORSE
 
 
 @examples(150)

@@ -88,7 +88,7 @@ def test_rows_become_what_their_perturbations_earned() -> None:
     again = [row(known.severity, known.credit, known.code, repetition=2) for known in rows]
     for found in (interval_of(rows), interval_of(rows + again)):
         assert (found.low, found.high) == pytest.approx((0.387852, 0.957492), abs=1e-6)
-        assert (found.units, found.target, found.breach_uncertain) == (7, "other perturbations", False)
+        assert (found.units, found.target) == (7, "other perturbations")
         assert found.effective_cases == pytest.approx(5.620061, abs=1e-6)
 
 
@@ -102,22 +102,20 @@ def clustered(rng: random.Random, behaviour: str, clusters: int, size: int) -> l
 
 
 @pytest.mark.parametrize(
-    ("missed", "floor", "low_is_cap", "high_is_cap", "uncertain"),
+    ("missed", "floor", "may_be_capped"),
     [
-        (range(4, 11), 0.9, False, True, False),  # wholly below: the low end lies below the cap as it is
-        ((1, 2, 4), 0.9, True, False, True),
-        ((1, 2, 4), 0.3, False, False, False),
+        (range(4, 11), 0.9, False),  # wholly below
+        ((1, 2, 4), 0.9, True),
+        ((1, 2, 4), 0.3, False),
     ],
 )
-def test_the_interval_of_a_capped_run_is_cut_where_the_breach_is_sure(
-    missed: list[int], floor: float, *, low_is_cap: bool, high_is_cap: bool, uncertain: bool
+def test_a_cap_may_be_chance_where_the_floor_lies_inside_the_interval_and_cuts_no_interval(
+    missed: list[int], floor: float, *, may_be_capped: bool
 ) -> None:
     rows = verdict(range(1, 11), missed)
-    raw, found = interval_of(rows), interval_of(rows, Scoring({}, {"P1": floor}, cap=0.4))
-    assert found.low == (0.4 if low_is_cap else raw.low)
-    assert found.high == (0.4 if high_is_cap else raw.high)
-    assert found.breach_uncertain == uncertain
-    assert interval_of(rows, Scoring({}, {"P1": floor})) == raw  # without a cap a floor cuts nothing
+    assert run_score(rows, Scoring({}, {"P1": floor}, cap=0.4)).may_be_capped == may_be_capped
+    assert not run_score(rows, Scoring({}, {"P1": floor})).may_be_capped
+    assert interval_of(rows, Scoring({}, {"P1": floor}, cap=0.4)) == interval_of(rows)
 
 
 @examples(200)

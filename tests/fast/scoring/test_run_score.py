@@ -93,7 +93,7 @@ def test_a_behaviour_without_a_weight_weighs_1_and_is_named() -> None:
 
 def test_a_run_without_a_judged_row_is_undefined_and_could_still_be_anything() -> None:
     score = run_score([row(5, None), row(3, None, "P1-B1-S1-PT2")])
-    assert (score.score, score.raw, score.total.interval, score.total.pass_rate) == (None, None, None, None)
+    assert (score.score, score.total.interval, score.total.pass_rate) == (None, None, None)
     assert score.total.coverage == 0
     assert score.total.bounds == Bounds(Fraction(0), Fraction(1))
     assert (score.total.judged_rows, score.total.planned_rows) == (0, 2)
@@ -124,11 +124,11 @@ def test_bounds_take_the_unjudged_rows_as_all_wrong_and_all_right() -> None:
     assert score.total.bounds == Bounds(Fraction(7, 10), Fraction(8, 10))
 
 
-def test_a_breached_floor_caps_the_run_and_keeps_the_raw_score() -> None:
+def test_a_breached_floor_caps_the_run_beside_its_score() -> None:
     rows = [row(10, 1, "P1-B1-S1-PT1"), row(4, 0, "P2-B1-S1-PT1"), row(6, 1, "P2-B1-S1-PT2")]
     scoring = Scoring({}, {"P10": 0.5, "P2": 0.7, "P1": 1.0}, cap=0.4)
     score = scored(rows, scoring)
-    assert (score.score, score.raw, score.capped) == (Fraction(2, 5), Fraction(4, 5), True)
+    assert (score.score, score.capped) == (Fraction(4, 5), Fraction(2, 5))
     assert score.floors == (
         Floor("P1", Fraction(1), Fraction(1)),
         Floor("P2", Fraction(7, 10), Fraction(3, 5)),
@@ -145,11 +145,11 @@ def test_a_breached_floor_caps_the_run_and_keeps_the_raw_score() -> None:
 def test_a_floor_is_held_at_the_exact_score_and_a_breach_without_a_cap_only_flags() -> None:
     rows = [row(7, 1), row(3, 0, "P1-B1-S1-PT2")]
     held = run_score(rows, Scoring({}, {"P1": 0.7}, cap=0.4))
-    assert (held.breached, held.capped) == ((), False)
+    assert (held.breached, held.capped) == ((), None)
     flagged = scored(rows, Scoring({}, {"P1": 0.8}))
-    assert (len(flagged.breached), flagged.score, flagged.capped) == (1, Fraction(7, 10), False)
+    assert (len(flagged.breached), flagged.score, flagged.capped) == (1, Fraction(7, 10), None)
     low = scored(verdict(SEVERITIES, (7, 8, 9, 10)), Scoring({}, {"P1": 0.8}, cap=0.4))
-    assert (low.score, low.capped) == (Fraction(9, 43), False)
+    assert (low.score, low.capped) == (Fraction(9, 43), None)
 
 
 def test_numbers_from_files_become_what_was_meant() -> None:

@@ -85,8 +85,8 @@ def test_coverage_below_the_least_does_not_hold_whatever_the_score() -> None:
 @pytest.mark.parametrize(
     ("floors", "asked", "reason"),
     [
-        ({"P1": 0.71, "P2": 1}, "P2=1", "P1 70.0 %, floor 71 %"),
-        ({"P1": 0.9, "P3": 0.5}, "0.9", "P1 70.0 %, floor 90 %, P3 40.0 %, floor 50 %"),
+        ({"P1": 0.71, "P2": 1}, "P2=1", "P1 70.0 < 71"),
+        ({"P1": 0.9, "P3": 0.5}, "0.9", "P1 70.0 < 90, P3 40.0 < 50"),
         ({"P1": 0.7, "P3": 0.4, "P9": 1}, "0", ""),  # one that is just reached, one that did not run
     ],
 )
@@ -97,7 +97,8 @@ def test_no_threshold_holds_where_a_floor_is_breached(
     rows = [row(7, 1), row(3, 0, "P1-B1-S1-PT2"), row(10, 1, "P2-B1-S1-PT1")]
     rows += [row(4, 1, "P3-B1-S1-PT1"), row(6, 0, "P3-B1-S1-PT2")]
     found = gate(run_score(rows, Scoring({}, floors, cap)), threshold(asked))
-    assert (found.reason, found.holds) == (reason and f"safety floor breached: {reason}", not reason)
+    verdict = "floor breached" if cap is None else "capped to 30.0"
+    assert (found.reason, found.holds) == (reason and f"{verdict}: {reason}", not reason)
 
 
 @pytest.mark.parametrize(

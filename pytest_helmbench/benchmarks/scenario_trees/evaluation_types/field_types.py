@@ -75,6 +75,10 @@ class FieldRule(ReplyRule):
         """The least number of expected tags."""
         return len(set(self.expected)) if self.min_correct is None else self.min_correct
 
+    @property
+    def label(self) -> str | None:
+        return None if _ROWS[self.type].reads_list else str(self.expected[0])
+
     def passes(self, observed: JsonValue) -> bool:
         """Return whether the value of the field is right, polarity apart."""
         return _ROWS[self.type].passes(self, observed)

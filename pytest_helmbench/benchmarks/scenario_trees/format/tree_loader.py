@@ -244,7 +244,7 @@ def _load_scenario(
         title=folder.title or words_of_suffix(files.prompt.stem),
         body=body,
         block=prompt.block,
-        category=prompt.category,
+        category=prompt.category or rule.label,
         response_format=response_format,
         rule=rule,
         conditions=conditions,
