@@ -167,4 +167,4 @@ def test_the_terminal_says_whether_variants_differ_beyond_chance(
 
     (line,) = [one for one in result.outlines if "beyond chance" in one]
     assert line.replace("test/good:", "") == said
-    assert ("best: " in result.outlines[-1]) is (changed > 0)
+    assert ("highest: " in result.outlines[-1]) is (changed > 0)

@@ -91,13 +91,13 @@ def test_what_stops_a_session_fails_it_though_its_gate_holds_and_nothing_judged_
     assert gate_block(mixed)[-1] == "  cause      x"
 
 
-def test_without_a_gate_the_headline_is_the_score_and_of_several_the_best() -> None:
+def test_without_a_gate_the_headline_is_the_score_and_of_several_the_highest() -> None:
     scores = {"lab/mini": _score(unjudged=1), "lab/large": _score(wrong=0)}
     report = read_gates(None, None).judge(scores, cases={"lab/mini": JudgedCases(20, 21)})
     assert headline(report, asked=False).text == "highest: lab/large 100.0 % (83.9 – 100.0)"
     equal = read_gates(None, None).judge({name: _score() for name in ("lab/b10", "lab/b9")}, cases={})
     assert headline(equal, asked=False).text == "lab/b10 90.0 % (69.9 – 97.2), lab/b9 90.0 % (69.9 – 97.2)"
-    for constant, subject in ((Fraction(8, 10), "best"), (Fraction(84, 100), ""), (Fraction(1), "")):
+    for constant, subject in ((Fraction(8, 10), "highest"), (Fraction(84, 100), ""), (Fraction(1), "")):
         assert headline(report, SessionState(constant=constant), asked=False).subject == subject
     alone = headline(GateReport(report.runs[:1]), asked=False)
     assert alone.text == "lab/mini: 90.0 % (69.9 – 97.2), 1 of 21 cases not judged"
@@ -117,7 +117,8 @@ def test_without_a_gate_the_headline_is_the_score_and_of_several_the_best() -> N
 def test_the_gravest_cause_stands_first_in_a_hundred_letters(wrong: int, unjudged: int, said: str) -> None:
     known = _comparison()
     change = replace(known.scopes[0].change, change=Fraction(-393, 1000), verdict=Conclusion.WORSE)
-    worse = replace(known, scopes=(replace(known.scopes[0], change=change),))
+    before = change.change + known.scopes[0].baseline_score
+    worse = replace(known, scopes=(replace(known.scopes[0], change=change, score=before),))
     gates = _report(_score(unjudged=unjudged, wrong=wrong), "0.85,P9=0.1", worse).runs[0]
     found = headline(GateReport((replace(gates, worse=True, verdicts=gates.verdicts[:1]),)))
     assert found.text == f"✗ FAILS   lab/mini: {said}"

@@ -89,7 +89,7 @@ def test_every_form_shows_the_same_numbers(database: Path, capsys: pytest.Captur
 
     for run in runs:
         score = run["score"]
-        for text in (share(score["score"]), f"{100 * score['low']:.1f} to {100 * score['high']:.1f} %"):
+        for text in (share(score["score"]), f"{100 * score['low']:.1f} – {100 * score['high']:.1f} %"):
             assert text in markdown
             assert text in page
     assert "unknown" in markdown
