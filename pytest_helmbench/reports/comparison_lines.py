@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.reports.markup import code_span, pipe_table, plain
+from pytest_helmbench.reports.markup import pipe_table, plain
 from pytest_helmbench.reports.tables import count_text, seconds, share, table, text_of, usd
 from pytest_helmbench.results.comparing import PlannedCase, RunComparison
 from pytest_helmbench.results.differences import ChangedVerdicts, SideBySide
@@ -303,13 +303,13 @@ def comparison_section(
         yield from (f"{title}: {'; '.join(map(plain, said))}.", "")
         return
     yield from (f"{head} {title}: {found.verdict.value}", "")
-    names = ("case", "severity", "perturbation")[: 3 if opening else 2]
+    names = ("case", "severity", "asked")[: 3 if opening else 2]
     for label, cases in _flips(found):
         rows = [
-            (one.code, str(one.severity), code_span(opening.get(one.code, ""), 120))[: len(names)]
+            (one.code, str(one.severity), plain(excerpt(opening.get(one.code, ""), 120)))[: len(names)]
             for one in cases
         ]
-        table = pipe_table(names, rows, left=("case", "perturbation"), most=_FLIPPED_SHOWN)
+        table = pipe_table(names, rows, left=("case", "asked"), most=_FLIPPED_SHOWN)
         yield from (f"**{label.capitalize()}: {len(cases)}**", "", *table, "")
     for label, codes, _ in lost_parts(found):
         advice = "" if found.allows_gone else " (`--helmbench-allow-gone` or a new baseline accepts that)"

@@ -67,7 +67,7 @@ def test_a_baseline_is_a_run_of_the_same_benchmark_and_a_run_that_is_named_one_o
     assert rows(database, compared) == [(4, 1, None), (5, 3, None)], both.stdout.str()
     capsys.readouterr()
     assert main(["report", "4", "5", "--format", "markdown", f"--db={database}"]) == 0
-    assert "test/good on benchmark (run 4) " in capsys.readouterr().out.partition("\n")[0]
+    assert "\n### `test/good` on benchmark (run 4)\n" in capsys.readouterr().out
     main(["export", "4", "--format", "baseline", "-o", "main.json", f"--db={database}"])
     assert json.loads((pytester.path / "main.json").read_text())["runs"][0]["place"] == "a/benchmark"
     run_tree(pytester, "a/benchmark", "b/benchmark", "--helmbench-baseline=main.json", url=provider.url)
