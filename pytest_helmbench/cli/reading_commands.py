@@ -35,7 +35,7 @@ from pytest_helmbench.reports.cards import (
 )
 from pytest_helmbench.reports.panel_tables import panel_record, panel_sentence
 from pytest_helmbench.reports.score_lines import score_lines
-from pytest_helmbench.reports.tables import fitted, points_lost, share, table
+from pytest_helmbench.reports.tables import points_lost, share, table
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_report import panel_report, recorded_results, run_report
 from pytest_helmbench.results.stored_scores import scored_run, stored_score
@@ -46,7 +46,7 @@ from pytest_helmbench.store.read.runs import RunDetail, RunSummary, runs
 
 _COUNTS = ("cases", "passed", "failed", "not judged")
 _RUNS = ("run", "started", "benchmark", "model", "status", *_COUNTS, "score", "cost USD")
-_SPARE = ("passed", "cost USD", "not judged", "failed", "started", "cases", "status")
+_SPARE = (("passed",), ("cost USD",), ("not judged",), ("failed",), ("started",), ("cases",), ("status",))
 
 
 @click.command("runs")
@@ -63,8 +63,7 @@ def runs_command(db: Path | None, *, as_json: bool) -> None:
     else:
         names = names_of(run.key for run in found)
         cells = [_run_cells(run, names[run.key]) for run in found]
-        head, rows = fitted(_RUNS, cells, terminal_width(), spare=_SPARE)
-        say(*table(head, rows, left=_RUNS[1:5]))
+        say(*table(_RUNS, cells, left=_RUNS[1:5], width=terminal_width(), spare=_SPARE))
 
 
 def _run_cells(run: RunSummary, benchmark: str) -> tuple[str, ...]:
@@ -235,9 +234,9 @@ def _show_listed(
     else:
         head = ("code", "rep", "outcome", "reason", "points lost", "severity", "expected", "observed")
         cells = [_verdict_cells(row, points_lost(lost.of(row))) for row in rows]
-        spare = ("rep", "severity", "outcome", "reason")
-        titles, shown = fitted(head, cells, terminal_width(sys.maxsize), spare=spare)
-        say(*table(titles, shown, left=("code", "outcome", "reason", "expected", "observed")))
+        left = ("code", "outcome", "reason", "expected", "observed")
+        spare = (("rep",), ("severity",), ("outcome",), ("reason",))
+        say(*table(head, cells, left=left, width=terminal_width(sys.maxsize), spare=spare))
 
 
 def _verdict(row: ResultRow) -> dict[str, object]:

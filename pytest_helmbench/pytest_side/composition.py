@@ -21,9 +21,9 @@ from pytest_helmbench.options.trust import results_folder
 from pytest_helmbench.pytest_side.collect.command_line import escape_item_ids, refuse_conftests
 from pytest_helmbench.pytest_side.collect.items import PLUGIN, CaseItem, on_demand_ids
 from pytest_helmbench.pytest_side.say.announcement import Announcer
-from pytest_helmbench.pytest_side.say.ci import in_github_actions
 from pytest_helmbench.pytest_side.say.failures import ShownFailures
 from pytest_helmbench.pytest_side.say.live_line import LiveLine
+from pytest_helmbench.pytest_side.say.printing import in_github_actions
 from pytest_helmbench.pytest_side.session_end import LastLine, SessionEnd
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 from pytest_helmbench.pytest_side.workers.interruption import EndingHooks, Interruptions, end_with_parent

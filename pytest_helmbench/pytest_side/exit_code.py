@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.pytest_side.say.ci import in_ci
+from pytest_helmbench.pytest_side.say.printing import in_ci
 from pytest_helmbench.pytest_side.say.run_names import planned_names, run_names, scores_by_name
 from pytest_helmbench.reports.headline import BUDGET_SPENT, Headline, SessionState, cause_of, headline
 from pytest_helmbench.reports.tables import count_text

@@ -13,8 +13,8 @@ import pytest
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, quoted_page, scrub
-from pytest_helmbench.pytest_side.say.ci import in_github_actions
 from pytest_helmbench.pytest_side.say.failures import WorstCases, short_name
+from pytest_helmbench.pytest_side.say.printing import in_github_actions
 from pytest_helmbench.pytest_side.say.report_files import session_reports
 from pytest_helmbench.pytest_side.session_end import SessionEnd
 from pytest_helmbench.reports.comparison_lines import flipped_codes

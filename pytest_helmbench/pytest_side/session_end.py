@@ -14,7 +14,6 @@ from pytest_helmbench.core.scrub import quoted, scrub
 from pytest_helmbench.pytest_side.collect.items import skip_reason
 from pytest_helmbench.pytest_side.exit_code import Session, settled
 from pytest_helmbench.pytest_side.say.case_text import CaseText
-from pytest_helmbench.pytest_side.say.ci import in_ci
 from pytest_helmbench.pytest_side.say.failures import ShownFailures, failed_listing
 from pytest_helmbench.pytest_side.say.junit_view import (
     JunitView,
@@ -23,9 +22,12 @@ from pytest_helmbench.pytest_side.say.junit_view import (
     junit_writer,
 )
 from pytest_helmbench.pytest_side.say.live_line import LiveLine
-from pytest_helmbench.pytest_side.say.summary import session_lines, summary_title
+from pytest_helmbench.pytest_side.say.printing import Line, in_ci, printed, width_of
+from pytest_helmbench.pytest_side.say.run_names import summary_title
+from pytest_helmbench.pytest_side.say.summary import session_lines
 from pytest_helmbench.pytest_side.workers.role import SessionRole
 from pytest_helmbench.reports.headline import Headline
+from pytest_helmbench.reports.tables import display_width
 from pytest_helmbench.results.gates import GateReport
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.store.fault import StoreError
@@ -182,13 +184,17 @@ class SessionEnd:
         failures = [*self._shown.one_liners, *self._shown.lines(listing)]
         verbose = self._config.get_verbosity() > 0
         start = self._config.invocation_params.dir
-        summary = session_lines(coordinator, self._broken, start, self.headline, verbose=verbose)
+        writer = self._config.get_terminal_writer()
+        summary = session_lines(
+            coordinator, self._broken, start, self.headline, verbose=verbose, width=width_of(writer)
+        )
         title = quoted(summary_title(coordinator))
         for head, lines in (("FAILURES" if self._shown.one_liners else "", failures), (title, summary)):
             if head and lines:
-                terminalreporter.write_sep("=", head)
-            for line in lines:
-                terminalreporter.write_line(quoted(line))
+                wide = display_width(head) - len(head)  # pytest counts letters
+                terminalreporter.write_sep("=", head, fullwidth=writer.fullwidth - wide)
+            for line in printed(writer, lines):
+                terminalreporter.write_line(line)
 
     def _add_unreported(self, coordinator: Coordinator, stats: Mapping[str, Any]) -> None:
         with_text = coordinator.settings.shown_texts.any or not in_ci()
@@ -217,4 +223,5 @@ class LastLine:
         yield
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None and self._end.headline is not None:
-            reporter.write_line(quoted(self._end.headline.text))
+            for line in printed(self._config.get_terminal_writer(), [Line(self._end.headline.text, "bold")]):
+                reporter.write_line(line)

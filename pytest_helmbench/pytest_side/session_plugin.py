@@ -34,8 +34,8 @@ from pytest_helmbench.pytest_side.collect.items import (
 )
 from pytest_helmbench.pytest_side.collect.selection import arrange, broken_cases, share_out
 from pytest_helmbench.pytest_side.say.case_text import brief_parts
-from pytest_helmbench.pytest_side.say.ci import in_ci
 from pytest_helmbench.pytest_side.say.live_line import LiveLine
+from pytest_helmbench.pytest_side.say.printing import in_ci
 from pytest_helmbench.pytest_side.workers.role import SessionRole
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.library import Library

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_helmbench.reports.tables import count_text, fitted, share, table
+from pytest_helmbench.reports.tables import count_text, share, table
 from pytest_helmbench.run.selecting import sample_text
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.judge_agreement import CorrectedRate
@@ -55,8 +54,8 @@ def score_parts(scores: Mapping[str, RunScore], *, behaviours: bool = True, widt
                 rows += [(f"    {part.code}", *score_cells(part)) for part in inside]
         groups = [group for group in run.groups if behaviours or "=" not in group.code]
         rows += [(f"  {group.code}", *score_cells(group)) for group in groups]
-    head, shown = fitted(("", *SCORE_HEAD), rows, width or sys.maxsize, spare=SCORE_HEAD[:1:-1])
-    return table(head, shown, left=("",))
+    spare = [(title,) for title in SCORE_HEAD[:1:-1]]
+    return table(("", *SCORE_HEAD), rows, left=("",), width=width or None, spare=spare)
 
 
 def corrected_text(found: CorrectedRate | None, what: str = "pass rate") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -11,56 +12,83 @@ from pytest_helmbench.core.scrub import excerpt, quoted_json, scrub
 
 UNKNOWN = "unknown"
 _WIDEST, _NARROWEST = 60, 8
+_LONGEST_LABEL = 17
+_LABEL = re.compile(r"  \w+: +|(?: *\S+(?: \S+)?(?=  ))? {2,}")
+"""A label and the blanks behind it, or the blanks that a line begins with."""
+_WIDE = "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60"
+_WORD = re.compile(rf" *(?:[{_WIDE}]|[^ {_WIDE}]+(?: (?:%|– [^ ]+|points?)(?![^ ,.;:)]))?)| +$")
+"""A word with the blanks before it, and the sign, range or noun that belongs to a number."""
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collection[str]) -> list[str]:
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    left: Collection[str],
+    width: int | None = None,
+    spare: Iterable[Collection[str]] = (),
+) -> list[str]:
     """Return aligned lines; cells are scrubbed, put on one line and cut.
 
     Args:
         left: Titles of the columns with text; the others have numbers.
+        width: Most columns of a line; None for any.
+        spare: Titles of the columns that are left out, a group at a time, where the first column does not fit in
+            three eighths of the width: the first that say the same of all rows first. Then the longest texts are cut.
     """
-    cells = [[_cell(cell) for cell in row] for row in rows]
-    widths = [max(display_width(row[index]) for row in (list(head), *cells)) for index in range(len(head))]
+    cells = [list(head), *([_cell(cell) for cell in row] for row in rows)]
+    columns = [[row[index] for row in cells] for index in range(len(head))]
+    widths = {index: max(map(display_width, column)) for index, column in enumerate(columns)}
+
+    def is_telling(group: Collection[str]) -> bool:
+        return any(len({*column[1:]} - {""}) > 1 for column in columns if column[0] in group)
+
+    if width is not None:
+        over = min(0, 3 * width // 8 - widths[0]) - 2 - width
+        for group in sorted(spare, key=is_telling):
+            if sum(widths.values()) + 2 * len(widths) + over > 0:
+                widths = {index: wide for index, wide in widths.items() if head[index] not in group}
+        while sum(widths.values()) + 2 * len(widths) - 2 > width and max(widths.values()) > _NARROWEST:
+            widths[max(widths, key=widths.__getitem__)] -= 1
     return [
         "  ".join(
-            padded(cell, width, to_left=title in left)
-            for title, cell, width in zip(head, row, widths, strict=True)
+            padded(fitted(row[index], wide), wide, to_left=head[index] in left)
+            for index, wide in widths.items()
         ).rstrip()
-        for row in (list(head), *cells)
+        for row in cells
     ]
 
 
-def fitted(
-    head: Sequence[str], rows: Iterable[Sequence[str]], width: int, *, spare: Sequence[str]
-) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Return head and rows of a table that fits a terminal.
-
-    Args:
-        width: Columns of the terminal.
-        spare: Titles of the columns that are left out where it does not fit: the first that says the same of all rows
-            first. Where that is not enough, the longest texts are cut.
-    """
-    cells = [tuple(map(_cell, row)) for row in rows]
-    columns = {title: [title, *(row[index] for row in cells)] for index, title in enumerate(head)}
-    widths = {title: max(map(display_width, column)) for title, column in columns.items()}
-    for title in sorted(spare, key=lambda title: len({*columns[title][1:]}) > 1):
-        if sum(widths.values()) + 2 * len(widths) - 2 > width:
-            del columns[title], widths[title]
-    while sum(widths.values()) + 2 * len(widths) - 2 > width and max(widths.values()) > _NARROWEST:
-        widest = max(widths, key=widths.__getitem__)
-        widths[widest] -= 1
-    for title, column in columns.items():
-        columns[title] = [_shortened(cell, widths[title]) for cell in column]
-    found = [*zip(*columns.values(), strict=True)]
-    return list(found[0]), found[1:]
-
-
-def _shortened(text: str, width: int) -> str:
+def fitted(text: str, width: int) -> str:
+    """Return a text in so many columns; of a name, which has no blank, its end stays: names differ there."""
     if display_width(text) <= width:
         return text
-    while display_width(text) >= width:
-        text = text[:-1]
-    return f"{text}…"
+    places, kept = range(len(text)), width - 1 if " " in text.strip() else width // 2
+    first = next(place for place in places if display_width(text[: place + 1]) > kept)
+    last = next(
+        place for place in places if display_width(text[place:]) < width - display_width(text[:first])
+    )
+    return f"{text[:first]}…{text[last:]}"
+
+
+def broken(text: str, width: int | None) -> list[str]:
+    """Return the lines of a text, broken at blanks and between wide characters; a longer word stays whole.
+
+    Args:
+        width: Most columns of a line; None for any. Later lines begin under the text behind the label.
+    """
+    if width is None or display_width(text) <= width:
+        return [text]
+    label = _LABEL.match(text)
+    indent = (0 if label is None else label.end()) or 2
+    lines = [""]
+    for word in _WORD.findall(text):
+        if lines[-1].strip() and display_width(lines[-1] + word) > width:
+            lines.append(" " * (indent if indent <= _LONGEST_LABEL else 2))
+            lines[-1] += word.lstrip(" ")
+        else:
+            lines[-1] += word
+    return lines
 
 
 def padded(text: str, width: int, *, to_left: bool = True) -> str:

@@ -117,8 +117,8 @@ def test_a_failure_on_the_terminal_reads_like_this(pytester: pytest.Pytester, pr
         [
             "helmbench: test/good: 1 case, 1 call (32 at a time), cost unknown; results in helmbench.db;"
             " prompts go to 127.0.0.1:* with no key",
-            " *score  95 % interval *right  not judged *USD *",
-            "test/good *0.0 *0 % *0  0.0010 *",
+            " *score  95 % interval *right  not judged *USD",
+            "test/good *0.0 *0 % *0  0.0010",
             "1 judged in * s (* per *) · run 1 in helmbench.db",
             "test/good: 0.0 % (0.0 – 79.3, only 1 perturbation)",
         ]

@@ -100,7 +100,7 @@ def test_calls_to_one_local_server_judges_too_never_exceed_its_slots(
     url = f"--helmbench-base-url={provider.url}"
     judge = f"--helmbench-marking-base-url={provider.url.replace('127.0.0.1', 'localhost')}"
 
-    result = run_tree(pytester, url, judge, "--helmbench-marking-model=llamacpp/judge", *options)
+    result = run_tree(pytester, url, judge, "--helmbench-marking-model=llamacpp/judge", "-v", *options)
 
     result.assert_outcomes(passed=10)
     result.stdout.fnmatch_lines([f"helmbench: my-model: *20 calls ({most} at a time)*"])

@@ -12,13 +12,13 @@ import pytest
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import RowOutline
-from pytest_helmbench.core.scrub import quoted
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.work import Route
 from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.local_answers import check_function
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.options.settings import DEFAULT_CONCURRENCY
+from pytest_helmbench.pytest_side.say.printing import printed
 from pytest_helmbench.reports.comparison_lines import gone_text
 from pytest_helmbench.reports.tables import UNKNOWN, count_text, listed, table, usd
 from pytest_helmbench.run.coordinator import Coordinator
@@ -108,14 +108,19 @@ def _bounds_text(bounds: Mapping[int, Sequence[str]]) -> str:
     return f", at most {' and '.join(each)} tokens a reply (--helmbench-max-cost)" if each else ""
 
 
-def dry_run_lines(rows: Sequence[DryRow]) -> list[str]:
-    """Return the summary of a dry run: prompts, tokens and price by run and in all, of many runs by model."""
+def dry_run_lines(rows: Sequence[DryRow], width: int | None = None) -> list[str]:
+    """Return the summary of a dry run: prompts, tokens and price by run and in all, of many runs by model.
+
+    Args:
+        width: Most columns of a row; None for any.
+    """
     if len(rows) > _MOST_DRY_ROWS:
         models = dict.fromkeys(row.model for row in rows)
         rows = [_together([row for row in rows if row.model == model], model) for model in models]
     head = ("", "prompts", "judge calls", "tokens", "USD low", "expected", "high")
     shown = [*rows, _together(rows, "together")] if len(rows) > 1 else rows
-    return [*table(head, map(_dry_cells, shown), left=("",)), _NOTHING_CALLED]
+    spare = (("judge calls",), ("tokens",))
+    return [*table(head, map(_dry_cells, shown), left=("",), width=width, spare=spare), _NOTHING_CALLED]
 
 
 def _together(rows: Sequence[DryRow], name: str) -> DryRow:
@@ -228,9 +233,9 @@ class Announcer:
             read = [one.understood for one in outlines if isinstance(one, RowOutline) and one.understood]
             fewer_calls = "" if plan.dry else few_open_files(coordinator.settings)
             lowered = (f"helmbench: {fewer_calls}",) if fewer_calls else ()
-            for line in (*read, *share, *self._lines(plan, span), *lowered):
-                reporter.ensure_newline()
-                reporter.write_line(quoted(line))
+            lines = (*read, *share, *self._lines(plan, span), *lowered)
+            for line in printed(self._config.get_terminal_writer(), lines):
+                reporter.write_line(line)
         settings = coordinator.settings
         if plan.dry:
             return

@@ -18,6 +18,7 @@ from pytest_helmbench.core.case_texts import (
 )
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, REDACTED, excerpt, full_observed, quoted, scrub
+from pytest_helmbench.pytest_side.say.printing import printed
 
 _NOT_SHOWN = "text of the reply, not shown in CI (--helmbench-with-text=failures)"
 _NOT_ITS_REASON = ("reply", "output")
@@ -63,7 +64,7 @@ class CaseText(str):
 
     def toterminal(self, writer: Any) -> None:
         """Write what a terminal shows."""
-        for line in (self if self.brief is None else brief_text(self.brief)).splitlines():
+        for line in printed(writer, (self if self.brief is None else brief_text(self.brief)).splitlines()):
             writer.line(line)
 
 

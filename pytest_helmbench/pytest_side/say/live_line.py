@@ -16,7 +16,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.say.announcement import plan_price
-from pytest_helmbench.pytest_side.say.ci import in_ci
+from pytest_helmbench.pytest_side.say.printing import in_ci, printed
 from pytest_helmbench.reports.tables import cost_text, display_width, reasons_text, usd
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.run.coordinator import Coordinator
@@ -167,7 +167,8 @@ class LiveLine:
             self._reporter.ensure_newline()
             if self._config.get_terminal_writer().width_of_current_line:
                 self._reporter.write("\n")
-            self._reporter.write(scrub(line) + "\n", flush=True)
+            for shown in printed(self._config.get_terminal_writer(), [line]):
+                self._reporter.write(shown + "\n", flush=True)
 
     def _uncaptured(self) -> AbstractContextManager[object]:
         capture = self._config.pluginmanager.get_plugin("capturemanager")

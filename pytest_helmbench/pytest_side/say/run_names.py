@@ -1,14 +1,18 @@
-"""The names of the runs of a session, and of their benchmarks."""
+"""The names of a session, of its runs and of their benchmarks."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
 from pytest_helmbench.scoring.run_score import RunScore
+
+_LONGEST_NAME = 40
 
 
 def scores_by_name(coordinator: Coordinator) -> Mapping[str, RunScore | None]:
@@ -47,3 +51,25 @@ def names_of_benchmarks(coordinator: Coordinator, plan: Plan) -> Mapping[str, st
             for benchmark, name in names.items()
         }
     return names
+
+
+def summary_title(coordinator: Coordinator) -> str:
+    """Return the title of the summary: benchmark, cases and models."""
+    plan = coordinator.runs.plan
+    if plan is None or not plan.runs:
+        return "helmbench"
+    benchmarks = names_of_benchmarks(coordinator, plan)
+    models = list(dict.fromkeys(run.model for run in plan.runs))
+    cases = plan.tests // (len(models) * coordinator.settings.repeat)
+    title = title_text([*benchmarks.values()], cases, models)
+    often = f" × {coordinator.settings.repeat} repetitions" if coordinator.settings.repeat > 1 else ""
+    share = "" if plan.shard is None else f" · {plan.shard.name}"
+    return f"{title}{often}{share}{' · dry run' if plan.dry else ''}"
+
+
+def title_text(benchmarks: Sequence[str], cases: int, models: Sequence[str]) -> str:
+    """Return `Northwind Energy · 1080 cases × 4 models`; of several benchmarks with the name of an only model."""
+    name, many = excerpt(" ".join(benchmarks[0].split()), _LONGEST_NAME), count_text(len(models), "model")
+    if len(benchmarks) > 1:
+        name, many = f"{len(benchmarks)} benchmarks", models[0] if len(models) == 1 else many
+    return f"{name} · {count_text(cases, 'case')} × {many}"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.codes import natural_key
@@ -17,7 +18,7 @@ from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.gateway.providers.servers import is_embedded
 from pytest_helmbench.pytest_side.say.announcement import DryRow, dry_run_lines, run_price
-from pytest_helmbench.pytest_side.say.ci import in_ci
+from pytest_helmbench.pytest_side.say.printing import Line, in_ci
 from pytest_helmbench.pytest_side.say.run_names import (
     names_of_benchmarks,
     planned_names,
@@ -35,7 +36,7 @@ from pytest_helmbench.reports.run_cautions import (
     unstated_sentence,
 )
 from pytest_helmbench.reports.run_facts import mean_losses
-from pytest_helmbench.reports.score_lines import corrections, score_parts
+from pytest_helmbench.reports.score_lines import corrections
 from pytest_helmbench.reports.standings_tables import pair_sentences
 from pytest_helmbench.reports.tables import cost_text, count_text, listed, rate, reasons_text, share, table
 from pytest_helmbench.results.gates import JudgedCases
@@ -48,7 +49,8 @@ from pytest_helmbench.run.coordinator import Coordinator, whole_runs
 from pytest_helmbench.run.plan import Plan, PlannedRun
 from pytest_helmbench.run.selecting import sample_text
 from pytest_helmbench.scoring.breakdown import Speed
-from pytest_helmbench.scoring.run_score import FloorState, RunScore
+from pytest_helmbench.scoring.intervals import Interval
+from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
 from pytest_helmbench.scoring.thresholds import breach_text
 from pytest_helmbench.store.fault import StoreError
 
@@ -58,24 +60,17 @@ _SKIPS_SHOWN = 2
 _MOST_PILLARS = 5
 _PARTS_SHOWN = 2
 _LONGEST_TITLE = 40
-
-
-def summary_title(coordinator: Coordinator) -> str:
-    """Return the title of the summary: benchmark, cases and models."""
-    plan = coordinator.runs.plan
-    if plan is None or not plan.runs:
-        return "helmbench"
-    benchmarks = names_of_benchmarks(coordinator, plan)
-    models = list(dict.fromkeys(run.model for run in plan.runs))
-    cases = plan.tests // (len(models) * coordinator.settings.repeat)
-    title = title_text([*benchmarks.values()], cases, models)
-    often = f" × {coordinator.settings.repeat} repetitions" if coordinator.settings.repeat > 1 else ""
-    share = "" if plan.shard is None else f" · {plan.shard.name}"
-    return f"{title}{often}{share}{' · dry run' if plan.dry else ''}"
+_SPEED = "tokens/s (all)"
 
 
 def session_lines(
-    coordinator: Coordinator, broken: int, start: Path, found: Headline | None, *, verbose: bool
+    coordinator: Coordinator,
+    broken: int,
+    start: Path,
+    found: Headline | None,
+    *,
+    verbose: bool,
+    width: int | None,
 ) -> list[str]:
     """Return the summary of a session.
 
@@ -84,6 +79,7 @@ def session_lines(
         start: The folder where pytest was started: paths are shown relative to it.
         found: The headline; None where there is nothing to say.
         verbose: Add the scores of pillars, behaviours and groups.
+        width: Most columns of a row; None for any.
     """
     plan = coordinator.runs.plan
     if plan is None or not (plan.dry or coordinator.runs.tallies):
@@ -91,7 +87,9 @@ def session_lines(
         return [*_sample_lines(coordinator), *_warning_lines(coordinator, start), *coordinator.notes]
     gated = found is not None and any(run.holds is not None for run in found.runs)
     lines = (
-        _dry_lines(plan, coordinator) if plan.dry else _run_lines(plan, coordinator, found, verbose=verbose)
+        _dry_lines(plan, coordinator, width)
+        if plan.dry
+        else _run_lines(plan, coordinator, found, verbose=verbose, width=width)
     )
     if broken:
         whose = "files or rows: none of their cases" if broken > 1 else "file or row: none of its cases"
@@ -105,7 +103,9 @@ def session_lines(
     return [*lines, *(gate_block(found) if gated else [labelled("next", found.hint)] if found.hint else [])]
 
 
-def _run_lines(plan: Plan, coordinator: Coordinator, found: Headline | None, *, verbose: bool) -> list[str]:
+def _run_lines(
+    plan: Plan, coordinator: Coordinator, found: Headline | None, *, verbose: bool, width: int | None
+) -> list[str]:
     tallies = coordinator.runs.tallies
     whole = whole_runs(coordinator) or tallies
     rows = {name: whole[run_id] for run_id, name in run_names(coordinator).items()}
@@ -114,12 +114,9 @@ def _run_lines(plan: Plan, coordinator: Coordinator, found: Headline | None, *, 
     ordered = best_first(runs) if one_benchmark else runs
     total = RunCounts.sum(whole.values())
     lines = [f"{name}: {sentence}" for name, row in rows.items() for sentence in cut_sentences(row)]
-    lines += score_table(ordered, one_benchmark=one_benchmark)
+    lines += score_table(ordered, one_benchmark=one_benchmark, verbose=verbose, width=width)
     if one_benchmark:
         lines += filter(None, (chance_line(ordered), *_variant_lines(plan, coordinator), loses_most(runs)))
-    if verbose:
-        scores = {name: one for name, one in scores_by_name(coordinator).items() if one is not None}
-        lines += score_parts(scores)
     hint = "" if found is not None and found.holds is not None else coordinator.goes_on
     lines += not_judged_lines(runs, hint)
     lines += _remarks(plan, coordinator, rows)
@@ -130,7 +127,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, found: Headline | None, *, 
     notes += coordinator.remarks
     if notes and total.judged and coordinator.settings.repeat == 1:
         notes.append("re-run variation not measured (--helmbench-repeat=2)")
-    return [*lines, labelled("notes", " · ".join(notes))] if notes else lines
+    return [*lines, Line(labelled("notes", " · ".join(notes)), "light")] if notes else lines
 
 
 def _variant_lines(plan: Plan, coordinator: Coordinator) -> Iterator[str]:
@@ -279,7 +276,7 @@ def _judge_remarks(run: PlannedRun, counts: RunCounts) -> Iterator[str]:
         yield "judged its own replies"
 
 
-def _dry_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
+def _dry_lines(plan: Plan, coordinator: Coordinator, width: int | None) -> list[str]:
     names = planned_names(coordinator, plan)
     rows = [
         DryRow(
@@ -292,7 +289,7 @@ def _dry_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
         )
         for run in plan.runs
     ]
-    return [*dry_run_lines(rows), *_sample_lines(coordinator)]
+    return [*dry_run_lines(rows, width), *_sample_lines(coordinator)]
 
 
 def _sample_lines(coordinator: Coordinator) -> list[str]:
@@ -349,72 +346,117 @@ class SummaryRun:
         return None if self.score is None else self.score.score
 
 
-def title_text(benchmarks: Sequence[str], cases: int, models: Sequence[str]) -> str:
-    """Return `Northwind Energy · 1080 cases × 4 models`; of several benchmarks with the name of an only model."""
-    name, many = excerpt(" ".join(benchmarks[0].split()), _LONGEST_TITLE), count_text(len(models), "model")
-    if len(benchmarks) > 1:
-        name, many = f"{len(benchmarks)} benchmarks", models[0] if len(models) == 1 else many
-    return f"{name} · {count_text(cases, 'case')} × {many}"
-
-
 def best_first(runs: Iterable[SummaryRun]) -> list[SummaryRun]:
     """Return runs of one benchmark, those without a score last."""
     return sorted(runs, key=lambda run: (run.value is None, -(run.value or 0), natural_key(run.name)))
 
 
-def score_table(runs: Sequence[SummaryRun], *, one_benchmark: bool) -> list[str]:
+def score_table(
+    runs: Sequence[SummaryRun], *, one_benchmark: bool, verbose: bool = False, width: int | None = None
+) -> list[str]:
     """Return the table of scores: a row per run, and that of an answer that flags everything.
 
     Args:
         runs: In the order of the rows, runs without a score last.
         one_benchmark: Pillars have columns and the constant answer a row. Scores of several benchmarks do not compare.
+        verbose: Add the speed, and the parts of each run as rows below it.
+        width: Most columns of a line; None for any.
     """
     codes = {part.code: None for run in runs if run.score is not None for part in run.score.pillars}
-    pillars = sorted(codes, key=natural_key) if one_benchmark and 1 < len(codes) <= _MOST_PILLARS else []
-    is_timed = any(run.speed.tokens_per_second is not None for run in runs)
-    is_flagged = not one_benchmark and any(run.constant is not None for run in runs)
+    has_columns = one_benchmark and not verbose and 1 < len(codes) <= _MOST_PILLARS
+    pillars = sorted(codes, key=natural_key) if has_columns else []
     head = ["", "score", "95 % interval", *pillars, "right", "not judged", "USD"]
-    head += ["tokens/s (all)"] if is_timed else []
-    head += ["flags everything"] if is_flagged else []
-    head += [] if one_benchmark else ["loses most"]
+    if verbose and any(run.speed.tokens_per_second is not None for run in runs):
+        head.append(_SPEED)
+    if not one_benchmark:
+        head += ["flags everything"] if any(run.constant is not None for run in runs) else []
+        head.append("loses most")
     first, *others = runs
     shared = [remark for remark in first.remarks if others and all(remark in run.remarks for run in others)]
-    rows: list[tuple[list[str], str, Sequence[str]]] = []
+    rows: list[_Row] = []
+    constant = first.constant if one_benchmark and first.value is not None else None
     for run in runs:
-        cells = _cells(run, pillars)
-        if is_timed:
-            cells.append(f"{rate(run.speed.tokens_per_second)} ({rate(run.speed.run_tokens_per_second)})")
-        cells += [_number(run.constant)] if is_flagged else []
-        cells += [] if one_benchmark else _lost(run.losses, {}, 1) or ["-"]
-        rows.append((cells, "", [remark for remark in run.remarks if remark not in shared]))
-    scored = [run for run in runs if run.value is not None]
-    if one_benchmark and scored and first.constant is not None:
-        better = sum((run.value or 0) >= first.constant for run in scored)
-        constant = ["  (an answer that flags everything)", _number(first.constant), *[""] * (len(head) - 2)]
-        doubt = "" if len(scored) > 1 or _beats(first) else f"  {first.name} is not shown to be better"
-        rows.insert(better, (constant, doubt, ()))
-    top, *lines = table(head, [cells for cells, *_ in rows], left=("", "loses most"))
-    found = [top]
-    for line, (_, beside, below) in zip(lines, rows, strict=True):
-        found += [line + scrub(beside), *(["  " + " · ".join(map(scrub, below))] if below else [])]
+        if constant is not None and (run.value is None or run.value < constant):
+            rows.append(_constant_row(constant, runs, len(head)))
+            constant = None
+        remarks = " · ".join(scrub(remark) for remark in run.remarks if remark not in shared)
+        style = (
+            "bold" if others and one_benchmark and run.value is not None and run.value == first.value else ""
+        )
+        rows.append(_Row(_cells(run, head, pillars), style, f"  {remarks}" if remarks else ""))
+        rows += _part_rows(run.score, len(head)) if verbose and run.score is not None else ()
+    rows += [_constant_row(constant, runs, len(head))] if constant is not None else []
+    spare = (
+        (_SPEED,),
+        pillars,
+        ("loses most",),
+        ("right",),
+        ("flags everything",),
+        ("USD",),
+        ("not judged",),
+    )
+    top, *lines = table(head, [row.cells for row in rows], left=("", "loses most"), width=width, spare=spare)
+    found: list[str] = [Line(top, "light")]
+    for line, row in zip(lines, rows, strict=True):
+        found += [Line(line + row.beside, *row.style.split()), *filter(None, (row.below,))]
     return [*found, "  all rows: " + " · ".join(map(scrub, shared))] if shared else found
 
 
-def _cells(run: SummaryRun, pillars: Sequence[str]) -> list[str]:
+class _Row(NamedTuple):
+    """A row of the table: its cells, the markup of its line, the line below, what stands beside it."""
+
+    cells: Sequence[str]
+    style: str = ""
+    below: str = ""
+    beside: str = ""
+
+
+def _constant_row(constant: Fraction, runs: Sequence[SummaryRun], columns: int) -> _Row:
+    """Return the row of an answer that flags everything, of a single run with whether that is beaten."""
+    doubt = "" if len(runs) > 1 or _beats(runs[0]) else "  not shown to be beaten"
+    return _Row(["  (flags everything)", _number(constant), *[""] * (columns - 2)], "light", beside=doubt)
+
+
+def _part_rows(score: RunScore, columns: int) -> Iterator[_Row]:
+    """Yield the rows of the parts of a run, indented by their level."""
+    for pillar in score.pillars:
+        inside = [part for part in score.behaviours if part.code.startswith(f"{pillar.code}-")]
+        yield _part_row("  ", pillar, columns)
+        yield from (_part_row("    ", part, columns) for part in inside)
+    yield from (_part_row("  ", group, columns) for group in score.groups)
+
+
+def _part_row(indent: str, part: Score, columns: int) -> _Row:
+    right, unjudged = _whole_per_cent(part.pass_rate), str(part.planned_rows - part.judged_rows)
+    cells = [indent + part.code, _number(part.score), _interval(part.interval), right, unjudged]
+    return _Row([*cells, *[""] * (columns - len(cells))])
+
+
+def _cells(run: SummaryRun, head: Sequence[str], pillars: Sequence[str]) -> list[str]:
     score, counts = run.score, run.counts
     interval = None if score is None else score.total.interval
     passed = Fraction(counts.verdicts[Verdict.PASSED], counts.judged) if counts.judged else None
     right = passed if score is None else score.total.pass_rate
     parts = [None if score is None else score.of(code) for code in pillars]
+    more = {
+        _SPEED: f"{rate(run.speed.tokens_per_second)} ({rate(run.speed.run_tokens_per_second)})",
+        "flags everything": _number(run.constant),
+        "loses most": next(iter(_lost(run.losses, {}, 1)), "-"),
+    }
     return [
         run.name,
         _number(run.value),
-        "-" if interval is None else f"{100 * interval.low:.1f} – {100 * interval.high:.1f}",
+        _interval(interval),
         *("-" if part is None else _number(part.score) for part in parts),
         _whole_per_cent(right),
         str(run.unjudged),
         cost_text(counts.known_cost_usd, counts.unknown_costs),
+        *(text for title, text in more.items() if title in head),
     ]
+
+
+def _interval(interval: Interval | None) -> str:
+    return "-" if interval is None else f"{100 * interval.low:.1f} – {100 * interval.high:.1f}"
 
 
 def _number(value: Fraction | None) -> str:

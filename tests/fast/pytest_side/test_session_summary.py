@@ -13,6 +13,7 @@ from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.outline import Scoring
 from pytest_helmbench.pytest_side.say.announcement import DryRow, dry_run_lines
+from pytest_helmbench.pytest_side.say.run_names import title_text
 from pytest_helmbench.pytest_side.say.summary import (
     SummaryRun,
     best_first,
@@ -23,7 +24,6 @@ from pytest_helmbench.pytest_side.say.summary import (
     pace_text,
     score_remarks,
     score_table,
-    title_text,
 )
 from pytest_helmbench.reports.run_cautions import routine_notes
 from pytest_helmbench.results.losses import losses
@@ -60,7 +60,7 @@ def test_four_models_stand_in_one_table_with_the_answer_that_flags_everything() 
     runs = best_first(_run(name, wrong) for name, wrong in (("c/c", 5), ("a/a", 0), ("d/d", 9), ("b/b", 2)))
     table = score_table(runs, one_benchmark=True)
     assert table[0].split() == ["score", "95", "%", "interval", "P1", "P2", "right", "not", "judged", "USD"]
-    assert [line.split()[0] for line in table[1:]] == ["a/a", "b/b", "(an", "c/c", "d/d"]
+    assert [line.split()[0] for line in table[1:]] == ["a/a", "b/b", "(flags", "c/c", "d/d"]
     assert table[1].split() == [
         "a/a",
         "100.0",
@@ -85,7 +85,7 @@ def test_four_models_stand_in_one_table_with_the_answer_that_flags_everything() 
 def test_what_changes_the_meaning_of_a_number_stands_under_it_and_for_all_rows_once() -> None:
     capped, floor = _run("a/a", 8, floors={"P1": 0.7}), "a safety floor may or may not be met"
     lines = score_table([capped], one_benchmark=True)
-    assert lines[1].endswith(" 87.7  a/a is not shown to be better")
+    assert lines[1] == "  (flags everything)   87.7  not shown to be beaten"
     assert lines[3] == f"  capped to 40.0: P1 60.0 < 70 · {floor}"
     lines = score_table([replace(capped, name="b/b", remarks=(floor,)), capped], one_benchmark=True)
     assert lines[-2:] == ["  capped to 40.0: P1 60.0 < 70", f"  all rows: {floor}"]
