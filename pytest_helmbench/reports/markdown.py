@@ -98,11 +98,11 @@ def _lines(found: ReportedRuns, extent: _Extent) -> Iterator[str]:
         run = report.detail
         yield from (f"### {code_span(run.model)} on {plain(run.benchmark)} (run {run.id})", "")
         yield from _cautions(report)
-        if report.score is not None:
+        if report.score is not None and report.counts.judged:
             yield from _scores(report, report.score, extent)
         if report.words is not None and report.words.section is not None:
             yield from _own_section(report.words.section, extent)
-        if not report.is_flat:
+        if not report.is_flat and report.counts.judged:
             yield from _beside(report, extent)
         yield from _repetitions(report.repetitions, extent.rows)
         yield from panel_table(report.panel, extent.rows)

@@ -18,6 +18,7 @@ _CALLS = re.compile("[@#]")
 _GAP = "\N{ZERO WIDTH SPACE}"
 _BAR = "\\|"
 _WIDEST_CODE = 40
+_NOTHING = ("", "-")
 _MARKS = re.compile(r"<br>|[`*\\]|\s+")
 _BLANK = "\N{NO-BREAK SPACE}"
 
@@ -66,7 +67,9 @@ def pipe_table(
         left: Titles of the columns with text; the others have numbers.
         most: Most rows to show; None for all.
     """
-    shown = [index for index in range(len(head)) if not rows or any(row[index] for row in rows)]
+    shown = [
+        index for index in range(len(head)) if not rows or any(row[index] not in _NOTHING for row in rows)
+    ]
     titles = [head[index] for index in shown]
     sides = [":--" if title in left else "--:" for title in titles]
     if ":--" in sides:
