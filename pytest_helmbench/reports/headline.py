@@ -232,7 +232,8 @@ def _scores(runs: Sequence[RunGates]) -> str:
     if len(runs) <= _RUNS_SHOWN and len(each) <= _LONGEST:
         return each
     known = [run.score.score for run in runs if run.score is not None and run.score.score is not None]
-    between = f"from {share(min(known))} to {share(max(known))}" if known else "none"
+    ends = (share(min(known)), share(max(known))) if known else ("none", "none")
+    between = ends[0] if ends[0] == ends[1] else f"from {ends[0]} to {ends[1]}"
     unknown = len(runs) - len(known)
     return f"scores {between}" + (f", {unknown} without a score" if unknown else "")
 

@@ -154,7 +154,7 @@ def test_show_tells_settings_counts_and_score_of_a_run(project: Project) -> None
     assert card.startswith("run 2: baseline/lexical on Garden centre 0.1 (complete, whole)\n  score       ")
     for line in (
         "16 planned: 10 passed, 6 failed, 0 errors, 0 skipped",
-        "  pass rate   62.5 %\n",
+        "  right       62.5 %\n",
         "  cost USD    0.0000\n",
         "\n    P1-B2 ",
         "\nworst 5 of 6 failed cases, by points lost\n  P1-B1-S1-C1-PT4   6.90  Help, I'm drowning!",

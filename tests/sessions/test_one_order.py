@@ -11,7 +11,11 @@ from pages import shown_text
 from provider import Provider, Request
 from trees import category, clear_environment, rows, run_tree, write_tree
 
-_REPORTS = ("--helmbench-markdown=r.md", "--helmbench-json=r.json", "--helmbench-html=r.html")
+_REPORTS = (
+    *("--helmbench-markdown=r.md", "--helmbench-json=r.json", "--helmbench-html=r.html"),
+    "--junitxml=r.xml",
+)
+_CHANGE = re.compile(r"([\d.]+)(?: %)? (?:→|\|) ([\d.]+) % *[,|] ([+−]?[\d.]+) (?:points|\|)")
 _CASE = re.compile(r"P\d-B\d-S1-C1-PT\d")
 _WORST = "SELECT code FROM v_results WHERE run_id = 2 ORDER BY points_lost DESC, code LIMIT 5"
 
@@ -21,17 +25,29 @@ def _first_five(text: str, after: str) -> list[str]:
     return list(dict.fromkeys(_CASE.findall(text.partition(after)[2])))[:5]
 
 
+def _check_changes(text: str) -> None:
+    """See that each difference that a text shows is that of the two scores beside it."""
+    found = _CHANGE.findall(text)
+    assert found
+    for before, after, change in found:
+        assert round(float(after) - float(before), 1) == float(change.replace("−", "-"))
+
+
+@pytest.mark.parametrize("scoring", ["", "floors: {P1: 0.9}\ncap: 0.3\n"])
 def test_one_run_has_one_score_pass_rate_order_and_change(
     pytester: pytest.Pytester,
     provider: Provider,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
+    scoring: str,
 ) -> None:
     clear_environment(monkeypatch)
     sizes = {"P1-B1-S1": 9, "P1-B2-S1": 2, "P2-B1-S1": 6}  # a case of the smallest costs most
-    write_tree(
+    folder = write_tree(
         pytester.path / "benchmark", {code: category(*["RISK"] * size) for code, size in sizes.items()}
     )
+    if scoring:
+        (folder / "scoring.yaml").write_text(scoring)
     run_tree(pytester, "--tb=no", url=provider.url)
 
     def reply(request: Request) -> str:
@@ -50,7 +66,8 @@ def test_one_run_has_one_score_pass_rate_order_and_change(
     failed = captured(capsys, "show", "2", "--failed", "--db", database)[1]
     (run,) = json.loads(texts["r.json"])["runs"]
 
-    ((score, pass_rate),) = rows(database, "SELECT score, pass_rate FROM evaluation_runs WHERE id = 2")
+    own = "SELECT score_raw, pass_rate, score, score_low, score_high FROM evaluation_runs WHERE id = 2"
+    ((score, pass_rate, final, low, high),) = rows(database, own)
     ((lost,),) = rows(database, "SELECT sum(points_lost) FROM results WHERE run_id = 2")
     assert (run["score"]["score"], run["score"]["pass_rate"]) == (score, pass_rate)
     ((score_before,),) = rows(database, "SELECT score FROM evaluation_runs WHERE id = 1")
@@ -59,7 +76,19 @@ def test_one_run_has_one_score_pass_rate_order_and_change(
     assert lost == pytest.approx(100 * (1 - score))
     everywhere = (texts["r.md"], texts["summary.md"], page, show)
     assert all(f"{100 * score:.1f} %" in text and f"{100 * pass_rate:.1f} %" in text for text in everywhere)
-    assert re.search(rf"test/good +{100 * score:.1f} .* {100 * pass_rate:.0f} %", terminal)
+    for text in (texts["r.md"], texts["summary.md"], show, terminal):
+        assert f"{100 * low:.1f} – {100 * high:.1f}" in text
+    p1 = next(part["score"] for part in run["score"]["pillars"] if part["code"] == "P1")
+    capped = f"capped to 30.0: P1 {100 * p1:.1f} < 90"
+    assert (final, run["score"]["capped"]) == ((0.3, 0.3) if scoring else (score, None))
+    junit = (pytester.path / "r.xml").read_text()
+    for text in (*everywhere, terminal, junit):
+        assert (capped in text.replace("&lt;", "<")) is bool(scoring)
+    for text in (terminal, texts["r.md"], texts["summary.md"], compare):
+        _check_changes(text)
+    named = re.findall(r'name="helmbench\.compare\.test/good\.(\w+)" value="([^"]*)"', junit)
+    assert float(dict(named)["change"]) == pytest.approx(change)
+    assert re.search(rf"test/good +{100 * score:.1f} .* {100 * pass_rate:.1f} %", terminal)
     told = f"−{-100 * change:.1f}"
     assert all(told in text for text in (terminal, texts["r.md"], texts["summary.md"], page, compare))
     assert "| worse |" in texts["r.md"]

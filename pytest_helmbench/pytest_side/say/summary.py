@@ -448,7 +448,7 @@ def _cells(run: SummaryRun, head: Sequence[str], pillars: Sequence[str]) -> list
         _number(run.value),
         _interval(interval),
         *("-" if part is None else _number(part.score) for part in parts),
-        _whole_per_cent(right),
+        share(right),
         str(run.unjudged),
         cost_text(counts.known_cost_usd, counts.unknown_costs),
         *(text for title, text in more.items() if title in head),
@@ -461,13 +461,6 @@ def _interval(interval: Interval | None) -> str:
 
 def _number(value: Fraction | None) -> str:
     return share(value).removesuffix(" %")
-
-
-def _whole_per_cent(value: Fraction | None) -> str:
-    """Return `81 %`; only all is `100 %`, and only nothing is `0 %`."""
-    if value is None:
-        return "-"
-    return f"{round(100 * value) if value in (0, 1) else min(99, max(1, round(100 * value)))} %"
 
 
 def score_remarks(run: RunScore | None, unjudged: int) -> Iterator[str]:

@@ -283,7 +283,7 @@ def cards(report: RunReport) -> Iterator[tuple[str, str, str]]:
     detail, counts = report.detail, report.counts
     total = None if report.score is None else report.score.total
     passed = f"{detail.count('passed'):,} of {counts.judged:,} cases judged"
-    yield ("pass rate", share(None if total is None else total.pass_rate), passed)
+    yield ("right", share(None if total is None else total.pass_rate), passed)
     if total is not None:
         bounds = total.bounds
         note = ""

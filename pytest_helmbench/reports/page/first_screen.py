@@ -26,7 +26,7 @@ _MOST_PLOTTED = 12
 _CASES = 5
 _DISC, _DOTS = 19, 620
 """Width of a mark and of its axis, in pixels; a wider axis has more room between marks."""
-_KEPT = frozenset(("run", "model", "score", INTERVAL, "pass rate"))
+_KEPT = frozenset(("run", "model", "score", INTERVAL, "right"))
 
 
 class LostCase(NamedTuple):

@@ -69,7 +69,7 @@ def test_four_models_stand_in_one_table_with_the_answer_that_flags_everything() 
         "100.0",
         "100.0",
         "100.0",
-        "100",
+        "100.0",
         "%",
         "0",
         "0.0123",

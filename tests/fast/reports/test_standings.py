@@ -128,7 +128,7 @@ def test_speed_is_of_what_was_answered_in_the_run(database: Path, capsys: pytest
     assert measured == speed
     assert (replayed["tokens_per_second"], replayed["in_flight"]) == (None, None)
     head, _, *rows = captured(capsys, "report", "1", "2")[1].splitlines()[4:8]
-    assert "| run | model | score | 95 % interval | pass rate | cost USD | median time |" in head
+    assert "| run | model | score | 95 % interval | right | cost USD | median time |" in head
     assert [row.split(" | ")[-2] for row in rows] == ["103 ms", "-"]
     earlier = "(SELECT count(*) FROM calls AS c WHERE c.rowid < calls.rowid)"
     starts = f"'2026-01-01T00:00:00.' || {earlier} || '00'"  # each begins as the one before ends
