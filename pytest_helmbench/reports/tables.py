@@ -63,7 +63,7 @@ def fitted(text: str, width: int) -> str:
     """Return a text in so many columns; of a name, which has no blank, its end stays: names differ there."""
     if display_width(text) <= width:
         return text
-    places, kept = range(len(text)), width - 1 if " " in text.strip() else width // 2
+    places, kept = range(len(text) + 1), width - 1 if " " in text.strip() else width // 2
     first = next(place for place in places if display_width(text[: place + 1]) > kept)
     last = next(
         place for place in places if display_width(text[place:]) < width - display_width(text[:first])

@@ -18,7 +18,7 @@ from board_runs import add_run
 from commands import captured
 from pages import shown_text
 
-from pytest_helmbench.reports.tables import display_width, share, table
+from pytest_helmbench.reports.tables import display_width, fitted, share, table
 from pytest_helmbench.scoring.breakdown import speed_of
 from pytest_helmbench.scoring.changes import holm_adjusted
 from pytest_helmbench.scoring.comparison import better_one, pair_difference
@@ -283,3 +283,11 @@ def test_a_table_fits_its_terminal(width: int, head: str, line: str) -> None:
     lines = table(titles, rows, left=("run", "model", "status"), width=width, spare=spare)
     assert (" ".join(lines[0].split()), lines[1]) == (head, line)
     assert max(map(display_width, lines)) <= max(width, 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("the tests pass", "the tests…"), ("a-long-name-of-1", "a-lon…of-1"), ("東京の学校の", "東京…校の")],
+)
+def test_a_text_that_is_too_long_is_cut_and_a_name_keeps_its_end(text: str, shown: str) -> None:
+    assert [fitted(text, width) for width in (10, 40)] == [shown, text]
