@@ -427,7 +427,7 @@ def _part_rows(score: RunScore, columns: int) -> Iterator[_Row]:
 
 
 def _part_row(indent: str, part: Score, columns: int) -> _Row:
-    right, unjudged = _whole_per_cent(part.pass_rate), str(part.planned_rows - part.judged_rows)
+    right, unjudged = share(part.pass_rate), str(part.planned_rows - part.judged_rows)
     cells = [indent + part.code, _number(part.score), _interval(part.interval), right, unjudged]
     return _Row([*cells, *[""] * (columns - len(cells))])
 
