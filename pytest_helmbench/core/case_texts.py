@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Protocol
 
@@ -27,6 +28,7 @@ _LINES_LIMIT = 4_000
 _EARLY = 40
 """Characters that every cut of an observed text leaves at its beginning."""
 _BEFORE = 24
+_THIS_MACHINE = re.compile(r"\w+://(?:[\w.-]+\.)?(?:localhost|127\.[\d.]+|\[::1\])(?![\w.-])")
 HIDDEN = "hidden (--helmbench-show-hidden)"
 
 
@@ -80,6 +82,13 @@ def quoted_texts(outcome: Outcome) -> list[tuple[str, str]]:
     turn = wrong_turn(outcome.evaluations)
     whose = outcome.excerpt_of if turn is None else f"{outcome.excerpt_of} turn {turn}"
     return [*seen, *judges, *([(whose, quoted(outcome.excerpt))] if outcome.excerpt else [])]
+
+
+def unreachable_hint(base_url: str) -> str:
+    """Return what to do where no connection to a server is made."""
+    if _THIS_MACHINE.match(base_url):
+        return "start the server, or check the port in the base URL"
+    return "check the base URL and the network"
 
 
 def error_text(outcome: Outcome) -> str:

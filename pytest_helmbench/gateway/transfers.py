@@ -9,13 +9,13 @@ import select
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlsplit
 
 import pycurl
 
+from pytest_helmbench.core.case_texts import unreachable_hint
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.open_files import are_used_up
-from pytest_helmbench.gateway.providers.endpoints import Endpoint, is_loopback
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 _IDLE_TURNS = 10  # of the loop: a read, the task that waited for it, and some to spare
 _TURN_S = 0.001  # so that a sender whose buffer was full can go on
@@ -313,14 +313,11 @@ def unreadable(head: Mapping[str, str], endpoint: Endpoint) -> Fault:
 
 
 def _unreachable(error: BrokenTransferError, endpoint: Endpoint) -> Fault:
-    hint = "check the base URL and the network"
-    if is_loopback(urlsplit(endpoint.base_url).hostname or ""):
-        hint = "start the server, or check the port in the base URL"
     why = f"no connection within {CONNECT_S} s"
     if error.code != pycurl.E_OPERATION_TIMEDOUT:
         why = _words(error, endpoint)
     message = f"the provider at {endpoint.base_url} cannot be reached ({why})"
-    return Fault(FaultKind.TRANSIENT, None, "unreachable", message, hint=hint)
+    return Fault(FaultKind.TRANSIENT, None, "unreachable", message, hint=unreachable_hint(endpoint.base_url))
 
 
 def _words(error: BrokenTransferError, endpoint: Endpoint) -> str:

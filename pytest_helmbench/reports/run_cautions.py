@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from pytest_helmbench.core.case_texts import unreachable_hint
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.run_facts import unjudged_rows
@@ -80,9 +81,25 @@ def unjudged_text(report: RunReport) -> tuple[str, str]:
     for outcome, reason, count in found:
         reasons[reason or outcome] += int(count)
     first = next((_NEXT[reason] for _, reason, _ in found if reason in _NEXT), "")
+    said = _broken_connection(report) if "unreachable" in reasons else ""
+    if said and not first:
+        first = unreachable_hint(report.detail.base_url or "")
     resumed = "the same command with --helmbench-resume asks these cases again"
     hint = f"{first}; then {resumed}" if first else resumed
-    return f"Nothing was judged: {reasons_text(reasons)}", f"{hint[0].upper()}{hint[1:]}."
+    why = ": ".join(filter(None, (reasons_text(reasons), said)))
+    return f"Nothing was judged: {why}", f"{hint[0].upper()}{hint[1:]}."
+
+
+def _broken_connection(report: RunReport) -> str:
+    """Return why most calls reached no server, which is not a word of one; empty where they did."""
+    prefix = "unreachable: "
+    said = Counter(
+        call.error.removeprefix(prefix)
+        for calls in report.calls.values()
+        for call in calls
+        if call.error and call.error.startswith(prefix)
+    )
+    return scrub(said.most_common(1)[0][0]) if said else ""
 
 
 def _doubts(report: RunReport) -> Iterator[str]:

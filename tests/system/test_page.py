@@ -27,7 +27,7 @@ from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.comparison import ComparedCase, compare_scopes
 from pytest_helmbench.scoring.run_score import Floor, run_score
-from pytest_helmbench.store.read.results import ResultRow
+from pytest_helmbench.store.read.results import CallRow, ResultRow
 
 _KILOBYTES = {1_000: 100, 10_000: 300}
 _SCHEMES = {1_000: "dark", 10_000: "light"}
@@ -378,26 +378,36 @@ def test_the_line_of_a_verdict_names_what_the_score_is_measured_against(
     assert sorted(texts) == sorted(["0 %", "100 %", *named])
 
 
+_REFUSED = "the provider at http://127.0.0.1:9/v1 cannot be reached (connection refused)"
+
+
 @pytest.mark.parametrize(
-    ("reason", "hint"),
+    ("reason", "said", "hint"),
     [
-        ("bad_key", "Check the key of the model"),
-        ("no_verifier", "Build the verifier with --helmbench-build="),
+        ("bad_key", "", "Check the key of the model"),
+        ("no_verifier", "", "Build the verifier with --helmbench-build="),
+        ("unreachable", _REFUSED, "Start the server, or check the port in the base URL"),
     ],
 )
 def test_a_page_of_which_nothing_was_judged_begins_with_the_reason_and_what_helps(
-    reason: str, hint: str, opened: Callable[..., Opened], tmp_path: Path
+    reason: str, said: str, hint: str, opened: Callable[..., Opened], tmp_path: Path
 ) -> None:
     (report,) = _models(1)
     score = run_score(())
-    detail = replace(report.detail, outcomes={("error", reason): 240})
-    nothing = replace(report, score=score, failures=(), losses=Losses(), detail=detail)
+    detail = replace(report.detail, outcomes={("error", reason): 240}, base_url="http://127.0.0.1:9/v1")
+    call = CallRow(1, "case", "", 1, None, None, f"{reason}: {said}", None, None, None, None, None, False, "")
+    nothing = replace(
+        report, score=score, failures=(), losses=Losses(), detail=detail, calls={("P1", 1): (call,)}
+    )
     file = tmp_path / "nothing.html"
     file.write_text(run_page([nothing], ShownTexts.NONE), encoding="utf-8")
 
     page = opened().go(file)
 
-    assert page.locator(".verdict").inner_text().splitlines()[0] == f"✗ Nothing was judged: {reason} 240"
+    assert (
+        page.locator(".verdict").inner_text().splitlines()[0]
+        == f"✗ Nothing was judged: {reason} 240{': ' * bool(said)}{said}"
+    )
     told = page.inner_text(".verdict")
     assert hint in told
     assert "; then the same command with --helmbench-resume" in told

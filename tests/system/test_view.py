@@ -103,7 +103,7 @@ def test_browsers_list_open_and_compare_while_runs_are_written(
         _has(page, f"#run-{first}", "40 of 100")
         assert serious_faults(page) == []
         page.set_viewport_size({"width": 390, "height": 844})
-        box = page.locator(f"#run-{first} td").last.bounding_box()  # the score
+        box = page.locator(f"#run-{first} td").nth(8).bounding_box()  # the score
         assert box is not None
         assert box["x"] + box["width"] <= 390
         page.check(f"#run-{first} input")
@@ -111,7 +111,15 @@ def test_browsers_list_open_and_compare_while_runs_are_written(
         _has(page, f"#run-{third}", "0 of 100")  # the new line comes on top, and what is ticked stays so
         assert page.locator("#runs a").all_inner_texts() == [str(third), str(second), str(first)]
         page.check(f"#run-{second} input")
-        assert page.locator(f"#run-{third} input").is_disabled()
+        page.check(f"#run-{third} input")
+        assert page.locator("#compare").is_disabled()
+        page.click("#open")
+        page.wait_for_selector(".leaders, .board", state="attached")
+        assert page.url == f"{viewer.origin}/r/{first},{second},{third}"
+        page.go_back()
+        page.wait_for_selector("#runs")
+        for run in (first, second, third):
+            page.set_checked(f"#run-{run} input", run != third)
         page.click("#compare")
         page.wait_for_selector("html[data-ready]", state="attached")
         assert page.url == f"{viewer.origin}/c/{first}..{second}"
@@ -147,6 +155,39 @@ def test_browsers_list_open_and_compare_while_runs_are_written(
     store.close()
 
 
+def test_the_list_has_sessions_with_interval_cost_time_and_the_score_over_time(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    opened: Callable[..., Opened],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clear_environment(monkeypatch)
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * _CASES)})
+    for _ in range(2):
+        run_undisturbed(pytester, provider.url, "-q", "-n0", "--helmbench-cache=off")
+    stored = rows(
+        pytester.path / "helmbench.db", "SELECT score, score_low, score_high FROM evaluation_runs ORDER BY id"
+    )
+    with Viewer(pytester.path, "--refresh=0.2") as viewer:
+        one = opened(bypass_csp=True)
+        page = one.go(viewer.url)
+        assert page.locator("#runs tr").evaluate_all("all => all.map((one) => one.id)") == [
+            *("", "", "run-2", "", "run-1")
+        ]
+        heads = page.locator("#runs thead th").all_inner_texts()
+        line = dict(zip(heads, page.locator("#run-2 td").all_inner_texts(), strict=True))
+        score, low, high = (100 * value for value in stored[1])
+        assert line["score"] == f"{score:.1f} %"
+        assert line["95 % interval"] == f"{low:.1f} – {high:.1f}"
+        assert line["USD"]
+        assert line["time"].endswith("s")
+        assert page.locator(".trend circle title").all_text_contents()[1].startswith("run 2, ")
+        assert serious_faults(page) == []
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        _quiet(one, viewer)
+
+
 def test_nothing_in_a_database_can_act(tmp_path: Path, opened: Callable[..., Opened]) -> None:
     """One hundred hostile strings as codes, replies, prompts, models and benchmarks: shown, and nothing runs."""
     store = Store.open(tmp_path / "helmbench.db")
@@ -156,7 +197,7 @@ def test_nothing_in_a_database_can_act(tmp_path: Path, opened: Callable[..., Ope
     with Viewer(tmp_path, "--refresh=0.2", "--with-text=all") as viewer:
         one = opened()
         page = one.go(viewer.url)
-        assert page.locator("#runs tr").count() == len(runs)
+        assert page.locator("#runs tr[id]").count() == len(runs)
         one.go(f"{viewer.origin}/r/{runs[0]}")
         for number, text in enumerate(ATTACKS[50:], 50):
             record(store, runs[0], number, text=text, code=f"{text}-{number}", verdict=Verdict.FAILED)

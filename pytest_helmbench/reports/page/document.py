@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from pytest_helmbench.reports import (
     standings_tables,
     tables,
 )
+from pytest_helmbench.reports.cards import run_cost_text
 from pytest_helmbench.reports.page import first_screen, plots
 from pytest_helmbench.reports.page.columns import Block, observed_of, run_blocks, shown_evaluation
 from pytest_helmbench.reports.page.first_screen import PageBoard, page_board
@@ -45,6 +47,7 @@ from pytest_helmbench.store.read.runs import RunProgress, RunSummary
 _ASSETS = files("pytest_helmbench.reports.page") / "assets"
 LARGEST_BYTES = 200_000_000
 """No page is larger."""
+_MOST_TRENDS = 12
 _BLANK = re.compile(r"\n\s*\n")
 _UNREAD = re.compile(r" (=>|[=!]?==?=?|&&|\|\||\?\??=?|:) |(?<=[;{]) | (?=[{}])")
 """Blanks between signs of code; no text in a script has one of them there."""
@@ -223,6 +226,8 @@ def _environment() -> Environment:
         "cost_rows": lambda costs: [cost_cells(row) for row in costs],
         "detection_rows": _detection_rows,
         "forest_of": plots.forest,
+        "lasted": lambda run: seconds(_milliseconds(run.started_at, run.completed_at)),
+        "run_cost_text": run_cost_text,
         "gates": gates,
         "remarks_of": lambda report: [one for one in cautions(report) if one not in doubts(report)],
         "worst_five": _worst_five,
@@ -248,8 +253,15 @@ def run_list_page(
         name=name,
         runs=runs,
         left_out=left_out,
+        trends=plots.trends(run for run, _ in runs)[:_MOST_TRENDS],
         refresh_ms=1000 * refresh_s,
     )
+
+
+def _milliseconds(start: str, end: str | None) -> float | None:
+    if end is None:
+        return None
+    return 1000 * (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
 
 
 class CaseLine(NamedTuple):

@@ -18,6 +18,7 @@ from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Detection, percentile
 from pytest_helmbench.scoring.comparison import ScopeChange
 from pytest_helmbench.scoring.run_score import Score
+from pytest_helmbench.store.read.runs import RunSummary
 
 _CHARACTER_PX = 7.2
 """Width of a character on the page, about."""
@@ -212,6 +213,42 @@ def log_ticks(low: float, high: float) -> list[float]:
     """Return 1, 2 and 5 times powers of ten from low to high; of many, the powers alone."""
     found = [one for one in ROUND if low <= one <= high]
     return found if len(found) <= 6 else [one for one in found if f"{one:e}".startswith("1")]
+
+
+class Trend(NamedTuple):
+    """Scores of a model on a benchmark by run, the oldest first, in a field of 400 × 100 from `low` to 100 per cent.
+
+    Points are a run, x, and the y of its score and of the ends of its interval.
+    """
+
+    benchmark: str
+    model: str
+    low: float
+    points: tuple[tuple[RunSummary, float, float, float, float], ...]
+
+
+def trends(runs: Iterable[RunSummary]) -> list[Trend]:
+    """Return the scores over time of every model with several complete runs of a benchmark."""
+    found: defaultdict[tuple[str, str, str], list[RunSummary]] = defaultdict(list)
+    for run in sorted(runs, key=lambda run: run.id):
+        if run.score is not None and run.status == "complete" and run.scope == "whole":
+            found[run.benchmark, run.benchmark_place or "", run.model].append(run)
+    return [_trend(alike) for alike in found.values() if len(alike) > 1]
+
+
+def _trend(alike: Sequence[RunSummary]) -> Trend:
+    spans = []
+    for run in alike:
+        score = run.score or 0.0
+        ends = (score if end is None else end for end in (run.score_low, run.score_high))
+        spans.append((score, *ends))
+    low = min(80.0, 10.0 * floor(10 * min(map(min, spans))))
+    step = 400 / (len(alike) - 1)
+    points = []
+    for place, (run, span) in enumerate(zip(alike, spans, strict=True)):
+        score, lower, upper = (round(100 - 100 * (100 * one - low) / (100 - low), 1) for one in span)
+        points.append((run, round(place * step, 1), score, lower, upper))
+    return Trend(alike[0].benchmark, alike[0].model, low, tuple(points))
 
 
 def forest(reports: Sequence[RunReport]) -> tuple[tuple[ForestRow, ...], int]:

@@ -389,7 +389,7 @@ function* turns(talks) {
 }
 // Rows of cells, one for each run: how it came out, what was said, and what else is known.
 function sides(found, data, first, copies) {
-  const body = el("div", null, "sides"), talks = data.map(([, texts]) => [...texts?.v ?? [], ...texts?.r == null ? [] : [[texts.v ? `turn ${turnOf(texts.v.at(-1)[0])}: reply` : "reply", texts.r]]]), replies = data.map(([, texts]) => texts?.r), row = (make) => body.append(put(el("div", null, "cells"), ...found.map((_, j) => put(el("div"), ...make(j, ...data[j])))));
+  const body = el("div", null, "sides"), talks = data.map(([, texts]) => [...texts?.v ?? [], ...texts?.r == null ? [] : [[texts.v ? `turn ${turnOf(texts.v.at(-1)[0])}: reply` : "reply", texts.r]]]), replies = data.map(([, texts]) => texts?.r), row = (make) => body.append(put(el("div", null, "cells"), ...found.map((_, j) => { const cell = put(el("div"), ...make(j, ...data[j])); cell.style.order = j; return cell; })));
   const said = ([title, text], j, speaker) => {
     const turn = turnOf(title), own = /(assistant|reply)$/.test(title), last = /reply$/.test(title);
     if (!own && !isInput([title])) return fold(title, pre(text));
@@ -401,6 +401,7 @@ function sides(found, data, first, copies) {
     }
     return made;
   };
+  if (!talks.some((one) => one[1])) body.classList.add("flat");
   row((j, more, texts) => {
     const [run, i] = found[j], get = (name) => run.get(name, i), seen = [`${texts?.r}`.replace(/\s+/g, " ").trim()];
     return [put(el("p", `${run.model}, run ${run.run}: `), el("strong", get("outcome"), get("outcome")), get("reason") ? ` (${get("reason")})` : ""),
@@ -553,7 +554,7 @@ function key(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
   if (typing) return void (event.key === "Escape" && $("scroll").focus());
-  const press = { "/": () => $("q").focus(), j: () => move(1), k: () => move(-1), n: () => move(1, failed), Escape: close };
+  const press = { "/": () => { close(); $("q").focus(); }, j: () => move(1), k: () => move(-1), n: () => move(1, failed), Escape: close };
   if (!event.target.closest("a,button,summary")) press.Enter = enter;
   if (document.activeElement === $("scroll")) Object.assign(press, { ArrowDown: press.j, ArrowUp: press.k });
   if (!press[event.key]) return;

@@ -1,12 +1,12 @@
 "use strict";
-// The list of runs, read anew when something has changed; two that are ticked can be compared.
+// The list of runs, read anew when something has changed; those that are ticked open together, two are compared.
 (() => {
 const $ = (id) => document.getElementById(id), ticked = () => [...document.querySelectorAll("#runs input:checked")];
 let last = "";
 function picked() {
-  const found = ticked();
-  $("compare").disabled = found.length !== 2;
-  for (const box of document.querySelectorAll("#runs input")) box.disabled = found.length >= 2 && !box.checked;
+  const found = ticked().length;
+  $("compare").disabled = found !== 2;
+  $("open").disabled = !found || found > 20;
 }
 const asked = async (path) => {
   const reply = await fetch(path), text = await reply.text();
@@ -29,7 +29,9 @@ async function look() {
   setTimeout(look, document.body.dataset.refresh);
 }
 addEventListener("change", picked);
-$("compare").onclick = () => { location.href = `/c/${ticked().map((box) => +box.value).sort((a, b) => a - b).join("..")}`; };
+const numbers = (between) => ticked().map((box) => +box.value).sort((a, b) => a - b).join(between);
+$("compare").onclick = () => { location.href = `/c/${numbers("..")}`; };
+$("open").onclick = () => { location.href = `/r/${numbers(",")}`; };
 picked();
 look();
 document.documentElement.dataset.ready = performance.now().toFixed(1);
