@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from engines import missing
 
-__all__ = ["Opened", "chromium", "serious_faults"]
+__all__ = ["Opened", "axe_faults", "chromium"]
 
 _READY = "html[data-ready]"
 
@@ -61,12 +61,11 @@ def _has_playwright() -> bool:
     return True
 
 
-def serious_faults(page: Any) -> list[tuple[str, list[str]]]:
-    """Return what axe finds serious in a page, in light and dark; its context bypasses the page's own rules."""
+def axe_faults(page: Any) -> list[tuple[str, list[str]]]:
+    """Return what axe finds in a page, in light and dark; its context bypasses the page's own rules."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     found = axe.Axe().run(page).response["violations"]
     page.emulate_media(color_scheme="dark")  # only colours differ in it
     found += axe.Axe().run(page, options={"runOnly": ["color-contrast"]}).response["violations"]
     page.emulate_media(color_scheme="light")
-    serious = [item for item in found if item["impact"] in ("serious", "critical")]
-    return [(item["id"], [node["html"][:200] for node in item["nodes"][:3]]) for item in serious]
+    return [(item["id"], [node["html"][:200] for node in item["nodes"][:3]]) for item in found]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from attack_strings import ATTACKS
-from browsers import Opened, serious_faults
+from browsers import Opened, axe_faults
 from page_runs import run_page, simulated_report
 from pages import cells_of
 from sessions import until
@@ -143,7 +143,7 @@ def test_axe_finds_nothing_serious_in_both_schemes(
     page.locator("#rows a").nth(3).click()
     page.wait_for_selector("#drawer h2")
 
-    assert serious_faults(page) == []
+    assert axe_faults(page) == []
 
 
 def test_links_keys_and_the_back_button_lead_where_they_say(
@@ -345,7 +345,7 @@ def test_the_first_screen_says_how_it_stands_and_where_points_are_lost(
         page.locator(".leaders tr[data-n='2'] td").nth(1).hover()
         assert page.locator(".dots .ci.on").count() == page.locator(".dots use[data-n='2']").count()
         page.mouse.move(0, 0)
-    assert serious_faults(page) == []
+    assert axe_faults(page) == []
     for width in (1440, 390):
         page.set_viewport_size({"width": width, "height": 844})
         assert page.evaluate("document.documentElement.scrollWidth") == width

@@ -12,7 +12,7 @@ from typing import Any
 from unicodedata import normalize
 
 import pytest
-from browsers import Opened, serious_faults
+from browsers import Opened, axe_faults
 from page_runs import run_page, simulated_report
 
 from pytest_helmbench.core.scrub import ShownTexts
@@ -90,7 +90,7 @@ def test_several_runs_are_a_matrix_and_the_drawer_shows_all_replies_of_a_case(
             assert side.locator("mark.right").count() == evaluation.passed
             wrong = [] if evaluation.passed else [evaluation.observed]
             assert head.locator(".judged mark").all_inner_texts() == wrong
-    assert serious_faults(page) == []
+    assert axe_faults(page) == []
     page.keyboard.press("Escape")
     page.locator(".run summary").last.click()
     page.locator(".run .worst").wait_for()
@@ -194,7 +194,7 @@ def test_the_drawer_shows_a_conversation_as_a_chat_and_its_rules_as_a_list(
     body = page.evaluate("navigator.clipboard.readText()").partition("-d '")[2]
     sent = json.loads(parts[0].failures[0].request or b"")["messages"]
     assert json.loads(body.removesuffix("'"))["messages"] == sent
-    assert (serious_faults(page), one.messages) == ([], [])
+    assert (axe_faults(page), one.messages) == ([], [])
 
 
 _MARKDOWN = """# Leave it
@@ -239,7 +239,7 @@ def test_replies_are_shown_as_markdown_and_by_their_difference_on_request(
     }
     assert made.locator("a, img, b").count() == 0
     assert "by mail (javascript:alert)" in made.inner_text()
-    assert serious_faults(page) == []
+    assert axe_faults(page) == []
     page.keyboard.press("Escape")
     page.keyboard.press("Enter")  # the choice holds for the next case
     page.get_by_role("button", name="Difference").click()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from attack_strings import ATTACKS
-from browsers import Opened, serious_faults
+from browsers import Opened, axe_faults
 from provider import Answer, Provider, Request
 from sessions import Session, run_undisturbed, until
 from trees import category, clear_environment, rows, write_tree
@@ -101,7 +101,7 @@ def test_browsers_list_open_and_compare_while_runs_are_written(
         one, other = opened(bypass_csp=True), opened()
         page = one.go(viewer.url)
         _has(page, f"#run-{first}", "40 of 100")
-        assert serious_faults(page) == []
+        assert axe_faults(page) == []
         page.set_viewport_size({"width": 390, "height": 844})
         box = page.locator(f"#run-{first} td").nth(8).bounding_box()  # the score
         assert box is not None
@@ -149,7 +149,7 @@ def test_browsers_list_open_and_compare_while_runs_are_written(
         _has(page, "#count", "30 of 30")
         page.locator("#rows a").first.click()
         page.wait_for_selector("#drawer .sides")
-        assert serious_faults(page) == []
+        assert axe_faults(page) == []
         for found in (one, other):
             _quiet(found, viewer)
     store.close()
@@ -182,7 +182,7 @@ def test_the_list_has_sessions_with_interval_cost_time_and_the_score_over_time(
         assert line["USD"]
         assert line["time"].endswith("s")
         assert page.locator(".trend circle title").all_text_contents()[1].startswith("run 2, ")
-        assert serious_faults(page) == []
+        assert axe_faults(page) == []
         page.set_viewport_size({"width": 390, "height": 844})
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         _quiet(one, viewer)
