@@ -67,15 +67,8 @@ def _spans(line: str) -> Iterator[str]:
         style = f' fill="{fill}"' * bool(fill) + ' font-weight="bold"' * ("1" in codes)
 
 
-def _wrapped(line: str) -> list[str]:
-    """Return the rows that a line takes in a terminal; a line with colours is pytest's, and fits."""
-    if "\x1b" in line or len(line) <= _COLUMNS:
-        return [line]
-    return [line[at : at + _COLUMNS] for at in range(0, len(line), _COLUMNS)]
-
-
 def _terminal(text: str) -> str:
-    lines = [part for line in text.rstrip().splitlines() for part in _wrapped(line)]
+    lines = text.rstrip().splitlines()
     width, height = round(_COLUMNS * _CHARACTER_PX + 2 * _EDGE_PX), len(lines) * _LINE_PX + 2 * _EDGE_PX
     rows = (
         f'<text x="{_EDGE_PX}" y="{_EDGE_PX + (number + 0.75) * _LINE_PX:.0f}">{"".join(_spans(line))}</text>'
