@@ -166,10 +166,9 @@ def test_links_keys_and_the_back_button_lead_where_they_say(
     failed = next(row.code for row in report.results[1:] if row.outcome == "failed")
     page.keyboard.press("n")
     page.wait_for_selector(f"#drawer h2:has-text('{failed}')")
-    page.keyboard.press("Escape")
-    page.wait_for_selector("#drawer", state="hidden")
     page.keyboard.press("/")
-    assert page.evaluate("document.activeElement.id") == "q"
+    page.wait_for_selector("#drawer", state="hidden")
+    until(lambda: page.evaluate("document.activeElement.id") == "q", "the filter has the cursor")
 
     one.go(files("1000"), "#/plot/heat")
     until(lambda: page.evaluate("scrollY > 0"), "the browser scrolls, in a frame of its own")
@@ -314,6 +313,9 @@ def _overlapping(
     return [pair for pair in combinations(boxes, 2) if meet(*pair)]
 
 
+_DISPLAYED = "all => all.map((one) => getComputedStyle(one).display)"
+
+
 @pytest.mark.parametrize("runs", [1, 5, 12])
 def test_the_first_screen_says_how_it_stands_and_where_points_are_lost(
     runs: int, opened: Callable[..., Opened], tmp_path: Path
@@ -345,6 +347,11 @@ def test_the_first_screen_says_how_it_stands_and_where_points_are_lost(
         page.locator(".leaders tr[data-n='2'] td").nth(1).hover()
         assert page.locator(".dots .ci.on").count() == page.locator(".dots use[data-n='2']").count()
         page.mouse.move(0, 0)
+        for media in ("print", "screen"):
+            page.emulate_media(media=media)
+            lines = page.locator(".dots .ci").evaluate_all(_DISPLAYED)
+            assert len(lines) >= runs
+            assert set(lines) == {"inline" if runs <= 5 else "none"}
     assert axe_faults(page) == []
     for width in (1440, 390):
         page.set_viewport_size({"width": width, "height": 844})
@@ -402,7 +409,7 @@ def test_a_page_of_which_nothing_was_judged_begins_with_the_reason_and_what_help
     file = tmp_path / "nothing.html"
     file.write_text(run_page([nothing], ShownTexts.NONE), encoding="utf-8")
 
-    page = opened().go(file)
+    page = opened(bypass_csp=True).go(file)
 
     assert (
         page.locator(".verdict").inner_text().splitlines()[0]
@@ -412,3 +419,4 @@ def test_a_page_of_which_nothing_was_judged_begins_with_the_reason_and_what_help
     assert hint in told
     assert "; then the same command with --helmbench-resume" in told
     assert page.locator(".strip, .two table, .forest").count() == 0
+    assert axe_faults(page) == []
