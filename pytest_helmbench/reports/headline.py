@@ -162,7 +162,7 @@ def _of_selected(said: str, selected: str) -> str:
     if not selected:
         return said
     return (
-        f"{score} % {selected}{rest}" if sign and score.replace(".", "").isdigit() else f"{said}, {selected}"
+        f"{score} % {selected}{rest}" if sign and score.replace(".", "").isdigit() else f"{said} ({selected})"
     )
 
 

@@ -65,7 +65,11 @@ def markdown_report(found: ReportedRuns, headline: Headline | None = None, *, wi
 
 def report_head(found: ReportedRuns, headline: Headline | None) -> str:
     """Return the headline, what to do next, and the comparisons with the baselines."""
-    lines = ["## helmbench" if headline is None else f"## {plain(headline.text)}", ""]
+    title = "helmbench" if headline is None else headline.text
+    scores = [share(run.score.score) for run in found.runs if run.score is not None]
+    if headline is not None and len(scores) == 1 and scores[0] not in title:
+        title += f" (score {scores[0]})"
+    lines = [f"## {plain(title)}", ""]
     if headline is not None and headline.hint:
         lines += [f"Next: {plain(headline.hint)}", ""]
     compared = [

@@ -74,7 +74,7 @@ def test_a_sample_is_asked_scored_stored_and_compared_as_one(
     other.stdout.fnmatch_lines(
         [
             "✗ FAILS   *: nothing in common with run 1: run 1 is of a sample (--helmbench-sample=0.4)"
-            ", of the 24 selected cases"
+            " (of the 24 selected cases)"
         ]
     )
     assert _asked(database, 3) not in (codes, set())

@@ -81,6 +81,6 @@ def test_a_sample_of_scenarios_is_asked_scored_and_its_total_is_not_over_all(
     codes = [rows(database, f"SELECT code FROM results WHERE run_id = {run} ORDER BY code") for run in (1, 2)]
     assert codes[0] == codes[1]
     assert rows(database, "SELECT partial FROM pack_scores") == [(1,), (1,)]
-    again.stdout.fnmatch_lines(["  baseline   run 1, 100.0 %: 0.0 points: no verdict differs in 3 cases"])
+    again.stdout.fnmatch_lines(["  baseline   run 1: 100.0 %: no verdict differs in 3 cases"])
     ((low, high),) = rows(database, "SELECT score_low, score_high FROM evaluation_runs WHERE id = 1")
     assert (low > 0.4, high) == (True, 1.0)  # three of six: half of what could be is known
