@@ -18,6 +18,7 @@ from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.scoring.breakdown import Detection, percentile
 from pytest_helmbench.scoring.comparison import ScopeChange
 from pytest_helmbench.scoring.run_score import Score
+from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.read.runs import RunSummary
 
 _CHARACTER_PX = 7.2
@@ -228,11 +229,11 @@ class Trend(NamedTuple):
 
 
 def trends(runs: Iterable[RunSummary]) -> list[Trend]:
-    """Return the scores over time of every model with several complete runs of a benchmark."""
-    found: defaultdict[tuple[str, str, str], list[RunSummary]] = defaultdict(list)
+    """Return the scores over time of every model with several complete runs of a version of a benchmark."""
+    found: defaultdict[tuple[BenchmarkKey, str, str], list[RunSummary]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.id):
         if run.score is not None and run.status == "complete" and run.scope == "whole":
-            found[run.benchmark, run.benchmark_place or "", run.model].append(run)
+            found[run.key, run.version, run.model].append(run)
     return [_trend(alike) for alike in found.values() if len(alike) > 1]
 
 
@@ -248,7 +249,7 @@ def _trend(alike: Sequence[RunSummary]) -> Trend:
     for place, (run, span) in enumerate(zip(alike, spans, strict=True)):
         score, lower, upper = (round(100 - 100 * (100 * one - low) / (100 - low), 1) for one in span)
         points.append((run, round(place * step, 1), score, lower, upper))
-    return Trend(alike[0].benchmark, alike[0].model, low, tuple(points))
+    return Trend(f"{alike[0].benchmark} {alike[0].version}", alike[0].model, low, tuple(points))
 
 
 def forest(reports: Sequence[RunReport]) -> tuple[tuple[ForestRow, ...], int]:
