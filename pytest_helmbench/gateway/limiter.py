@@ -167,13 +167,6 @@ class Limiter:
         return self._in_flight
 
     @property
-    def may_be_billed(self) -> bool:
-        """Whether an attempt in flight may cost something. From any thread."""
-        return any(
-            not self._states[one.model].costs.costs_nothing for one in tuple(self._open_attempts.values())
-        )
-
-    @property
     def stopped_models(self) -> dict[str, str]:
         """Model to the sentence that says why it stopped."""
         return {name: state.stopped for name, state in self._states.items() if state.stopped is not None}

@@ -203,11 +203,6 @@ class CallCosts:
         return self._free or self._price is not None
 
     @property
-    def costs_nothing(self) -> bool:
-        """Whether no call can be billed."""
-        return self._free or (self._price is not None and not self._price.most_usd(1, 1))
-
-    @property
     def most_at_once(self) -> float:
         """How many calls may be out: few until the first costs are known."""
         if self._free:

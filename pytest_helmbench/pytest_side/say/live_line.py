@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -14,13 +14,13 @@ import pytest
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.pytest_side.say.announcement import plan_price
 from pytest_helmbench.pytest_side.say.printing import in_ci, printed
 from pytest_helmbench.reports.tables import cost_text, display_width, reasons_text, usd
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.run.coordinator import Coordinator
-from pytest_helmbench.scoring.intervals import rows_interval
+from pytest_helmbench.scoring.intervals import Interval, rows_interval
 
 _DRAW_EVERY_S = 0.2
 _LONG_LIMIT_S = 60.0
@@ -31,6 +31,7 @@ _MAKE_ROOM = "\x1bD\x1b[A\x1b[J\x1b7\x1b[1;%dr\x1b8"
 _DRAW = "\x1b7\x1b[%d;1H\x1b[2K%s\x1b8"
 _RESTORE = "\x1b7\x1b[r\x1b8\x1b[J"
 _OLD_S = 5.0
+_LONGEST_NAME = 30
 _DROPPED_FIRST = ("oldest", "in flight", "errors", "cost")
 
 
@@ -114,9 +115,15 @@ class LiveLine:
             self._knows_price = True
             span = plan_price(plan, coordinator)
             self._expected_usd = None if span is None else span.expected
-        counts = RunCounts.sum(coordinator.runs.tallies.values())
+        runs = coordinator.runs
+        counts = RunCounts.sum(runs.tallies.values())
+        by_model: dict[str, list[RunCounts]] = {}
+        for run in () if plan is None else plan.runs:
+            tally = runs.tallies.get(runs.run_ids.get(run.key, 0))
+            by_model.setdefault(run.model, []).extend([] if tally is None else [tally])
         return SessionProgress(
             counts,
+            {model: RunCounts.sum(tallies) for model, tallies in by_model.items()},
             plan.tests - counts.no_cases if plan is not None else 0,
             self._expected_usd,
             time.perf_counter() - coordinator.started,
@@ -188,6 +195,7 @@ class SessionProgress:
     """The progress of a session.
 
     Args:
+        by_model: Counts of each model.
         planned: Number of all cases.
         expected_usd: Expected cost of the whole session; None where a price is unknown.
         in_flight: Label, model and age in seconds of each call in flight, the oldest first.
@@ -195,6 +203,7 @@ class SessionProgress:
     """
 
     counts: RunCounts
+    by_model: Mapping[str, RunCounts]
     planned: int
     expected_usd: float | None
     elapsed_s: float
@@ -232,15 +241,17 @@ def live_text(progress: SessionProgress, columns: int) -> str:
 def _parts(progress: SessionProgress) -> dict[str, str]:
     """Return the parts of the line by name.
 
-    The score is the share of the severity points that was kept, all models and behaviours together: an estimate while
-    the session runs. The figure behind ± is half of a 95 % interval for as many cases.
+    The score is the share of the severity points that was kept, behaviours together: an estimate while the session
+    runs. The figure behind ± is half of a 95 % interval for as many cases. Of several models, the leader has it: the
+    one with the highest lower bound.
     """
     counts = progress.counts
     parts = {"done": f"{counts.results}/{progress.planned} done"}
-    if counts.points:
-        share = max(0.0, min(1.0, 1 - counts.points_lost / counts.points))
-        interval = rows_interval(share, counts.judged)
-        parts["score"] = f"score {100 * share:.1f} % ± {50 * (interval.high - interval.low):.1f}"
+    estimates = [(*_estimate(one), model) for model, one in progress.by_model.items() if one.points]
+    if estimates:
+        share, interval, model = max(estimates, key=lambda found: found[1].low)
+        whose = f"leader {excerpt(model, _LONGEST_NAME)}" if len(progress.by_model) > 1 else "score"
+        parts["score"] = f"{whose} {100 * share:.1f} % ± {50 * (interval.high - interval.low):.1f}"
     parts["cost"] = f"{cost_text(counts.known_cost_usd, counts.unknown_costs)} USD"
     if counts.verdicts[Verdict.ERROR]:
         parts["errors"] = f"errors: {reasons_text(counts.reasons)}"
@@ -248,6 +259,11 @@ def _parts(progress: SessionProgress) -> dict[str, str]:
         left_s = progress.elapsed_s * (progress.planned - counts.results) / counts.results
         parts["left"] = f"{_span(left_s)} left"
     return parts
+
+
+def _estimate(counts: RunCounts) -> tuple[float, Interval]:
+    kept = max(0.0, min(1.0, 1 - counts.points_lost / counts.points))
+    return kept, rows_interval(kept, counts.judged)
 
 
 def _span(seconds: float) -> str:

@@ -13,14 +13,17 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from types import FrameType
+from typing import Any
 
 import pytest
 
+import pytest_helmbench
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.pytest_side.workers.role import INTERRUPT_GRACE_S, INTERRUPTED, SessionRole
 from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.run.coordinator import Coordinator
 
+_PLUGIN = os.path.dirname(pytest_helmbench.__file__)
 _ENDING = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
 """The signals, each with the handler that it has by default."""
 
@@ -204,7 +207,10 @@ class EndingHooks:
                 _discard_output_to_closed_pipes()
         if not self._config.getoption("fulltrace", False):
             # pytest shows the innermost line, but formats every frame first: half a second in each process.
-            excinfo.traceback = excinfo.traceback[-2:]
+            foreign = excinfo.traceback.filter(_is_foreign)
+            root = str(self._config.rootpath)
+            own = foreign.filter(lambda entry: _is_inside(root, str(entry.path)))
+            excinfo.traceback = (own or foreign)[-2:]
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, None, None]:
@@ -219,6 +225,16 @@ class EndingHooks:
         self._interruptions.stop_listening()
 
 
+def _is_foreign(entry: Any) -> bool:
+    """Return whether a traceback shows a frame, and it is none of this plugin."""
+    return not (_is_inside(_PLUGIN, str(entry.path)) or entry.locals.get("__tracebackhide__"))
+
+
+def _is_inside(folder: str, file: str) -> bool:
+    """Return whether a file is of a folder itself, and not of a library that is installed below it."""
+    return file.startswith(f"{folder}{os.sep}") and "site-packages" not in file.removeprefix(folder)
+
+
 def _print_calls_in_flight(config: pytest.Config, limiter: Limiter) -> None:
     """Print how many calls are in flight, and how long the session waits for them; nothing without any."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
@@ -230,8 +246,8 @@ def _print_calls_in_flight(config: pytest.Config, limiter: Limiter) -> None:
     ):  # it does not count pytest's letters with -q as a line
         reporter.write("\n")
     reporter.write_line(
-        f"helmbench: {count_text(limiter.in_flight, 'call')} on the wire{' may be billed' * limiter.may_be_billed}:"
-        f" waiting up to {INTERRUPT_GRACE_S:g} s for the replies (Ctrl-C again ends at once)",
+        f"helmbench: {count_text(limiter.in_flight, 'call')} still in flight: up to {INTERRUPT_GRACE_S:g} s more;"
+        " Ctrl-C again ends at once",
         flush=True,
     )
 

@@ -22,13 +22,15 @@ def test_progress_is_cases_score_errors_cost_and_time_left() -> None:
         points=500,
         points_lost=150.0,
     )
-    said = progress_text(SessionProgress(counts, 500, 0.1, 60.0))
+    said = progress_text(SessionProgress(counts, {"test/m": counts}, 500, 0.1, 60.0))
     assert said == (
         "helmbench: 103/500 done, score 70.0 % ± 8.8, errors: timeout 2, blocked 1, 0.0210 of about 0.1000 USD,"
         " 4 min left"
     )
-    assert progress_text(SessionProgress(RunCounts(), 500, None, 1.0)) == "helmbench: 0/500 done, 0.0000 USD"
-    live = SessionProgress(counts, 500, 0.1, 60.0, [("P1-表", "test/m", 12.0)], waits_for_limits=True)
+    nothing = SessionProgress(RunCounts(), {"test/m": RunCounts()}, 500, None, 1.0)
+    assert progress_text(nothing) == "helmbench: 0/500 done, 0.0000 USD"
+    slow = [("P1-表", "test/m", 12.0)]
+    live = SessionProgress(counts, {"test/m": counts}, 500, 0.1, 60.0, slow, waits_for_limits=True)
     whole = (
         "103/500 done · score 70.0 % ± 8.8 · 0.0210 USD · errors: timeout 2, blocked 1"
         " · 1 in flight, waiting for limits · 4 min left · P1-表 [test/m] since 12 s"
@@ -36,6 +38,20 @@ def test_progress_is_cases_score_errors_cost_and_time_left() -> None:
     assert live_text(live, len(whole) + 1) == whole
     assert live_text(live, len(whole)) == whole.rpartition(" · ")[0]  # one character is two columns wide
     assert live_text(live, 60) == "103/500 done · score 70.0 % ± 8.8 · 0.0210 USD · 4 min left"
+
+
+def test_of_several_models_the_line_has_the_leader() -> None:
+    def judged(passed: int, failed: int) -> RunCounts:
+        verdicts = Counter({Verdict.PASSED: passed, Verdict.FAILED: failed})
+        return RunCounts(verdicts=verdicts, points=passed + failed, points_lost=failed)
+
+    models = {
+        "test/one-lucky-case": judged(1, 0),
+        "test/" + "長" * 30: judged(96, 4),
+        "test/unasked": RunCounts(),
+    }
+    line = live_text(SessionProgress(RunCounts.sum(models.values()), models, 300, 0.1, 60.0), 100)
+    assert line.startswith(f"101/300 done · leader test/{'長' * 24}… 96.0 % ± 4.1 · ")
 
 
 def test_errors_are_the_same_whatever_their_times_and_ports_but_not_with_another_status() -> None:

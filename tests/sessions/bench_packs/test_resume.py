@@ -100,7 +100,7 @@ def test_a_second_ctrl_c_stops_at_once_and_keeps_what_came(
     _is_under_way(provider, database)
 
     session.interrupt(everybody=True)
-    until(lambda: "calls on the wire may be billed" in session.text, "it says what it waits for")
+    until(lambda: "calls still in flight" in session.text, "it says what it waits for")
     time.sleep(0.3)  # sooner it would be the same stroke
     session.interrupt(everybody=True)
 
@@ -127,7 +127,7 @@ def test_what_a_pack_says_of_a_call_that_ctrl_c_has_kept_back_is_no_verdict(
     until(lambda: provider.in_flight == 2, "the first requests are out")
 
     session.interrupt(everybody=True)
-    until(lambda: "calls on the wire may be billed" in session.text, "it says what it waits for")
+    until(lambda: "calls still in flight" in session.text, "it says what it waits for")
     provider.let_go()
 
     assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
