@@ -10,10 +10,10 @@ import signal
 import stat
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -23,7 +23,6 @@ from pytest_helmbench.pytest_side.workers.role import INTERRUPT_GRACE_S, INTERRU
 from pytest_helmbench.reports.tables import count_text
 from pytest_helmbench.run.coordinator import Coordinator
 
-_PLUGIN = os.path.dirname(pytest_helmbench.__file__)
 _ENDING = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
 """The signals, each with the handler that it has by default."""
 
@@ -191,8 +190,10 @@ class EndingHooks:
         """Raise a signal that had no effect, before each item."""
         self._interruptions.raise_pending()
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_keyboard_interrupt(
+        self, excinfo: pytest.ExceptionInfo[BaseException]
+    ) -> Generator[None, None, None]:
         """Stop: send no more calls, and wait for those in flight until a signal comes again."""
         if isinstance(excinfo.value, KeyboardInterrupt):
             self._role.interrupted(str(excinfo.value) or "Ctrl-C")
@@ -205,12 +206,17 @@ class EndingHooks:
                 _print_calls_in_flight(self._config, self._coordinator.limiter)
             except OSError:  # its reader got the signal, too
                 _discard_output_to_closed_pipes()
+        own: Sequence[object] = ()
         if not self._config.getoption("fulltrace", False):
             # pytest shows the innermost line, but formats every frame first: half a second in each process.
-            foreign = excinfo.traceback.filter(_is_foreign)
             root = str(self._config.rootpath)
-            own = foreign.filter(lambda entry: _is_inside(root, str(entry.path)))
-            excinfo.traceback = (own or foreign)[-2:]
+            own = excinfo.traceback.filter(lambda entry: _is_own(entry.path, root))
+            excinfo.traceback = (own or excinfo.traceback)[-2:]
+        yield
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        place = getattr(getattr(reporter, "_keyboardinterrupt_memo", None), "reprcrash", None)
+        if place is not None and not own:
+            place.toterminal = lambda _writer: None  # a line of this plugin, or of a library
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, None, None]:
@@ -225,14 +231,10 @@ class EndingHooks:
         self._interruptions.stop_listening()
 
 
-def _is_foreign(entry: Any) -> bool:
-    """Return whether a traceback shows a frame, and it is none of this plugin."""
-    return not (_is_inside(_PLUGIN, str(entry.path)) or entry.locals.get("__tracebackhide__"))
-
-
-def _is_inside(folder: str, file: str) -> bool:
-    """Return whether a file is of a folder itself, and not of a library that is installed below it."""
-    return file.startswith(f"{folder}{os.sep}") and "site-packages" not in file.removeprefix(folder)
+def _is_own(file: Path | str, root: str) -> bool:
+    """Return whether a file is of the project itself, neither of this plugin nor of a library below its folder."""
+    inside, folder = str(file).removeprefix(root), str(Path(*pytest_helmbench.__path__))
+    return inside != str(file) and "site-packages" not in inside and not str(file).startswith(folder)
 
 
 def _print_calls_in_flight(config: pytest.Config, limiter: Limiter) -> None:
