@@ -57,7 +57,7 @@ class SessionEnd:
         self._coordinator = coordinator
         self._live = live
         self._shown = shown
-        self._broken = 0
+        self._broken = self._judged = 0
         self._unjudged_failures: list[str] = []
         self._interrupted = False
         self._foreign_skips = Counter[str]()
@@ -117,6 +117,7 @@ class SessionEnd:
         carried: dict[str, Any] | None = getattr(report, "helmbench", None)
         if carried is not None and self._coordinator is not None:
             self._broken += carried["verdict"] == "broken"
+            self._judged += carried["verdict"] in ("passed", "failed") and report.when == "call"
             if isinstance(report.longrepr, str):
                 report.longrepr = CaseText(report.longrepr, report.location, carried.pop("brief", None))
         elif (skip := skip_reason(report)) is not None:
@@ -186,7 +187,13 @@ class SessionEnd:
         start = self._config.invocation_params.dir
         writer = self._config.get_terminal_writer()
         summary = session_lines(
-            coordinator, self._broken, start, self.headline, verbose=verbose, width=width_of(writer)
+            coordinator,
+            self._broken,
+            start,
+            self.headline,
+            reported=self._judged if self._interrupted else None,
+            verbose=verbose,
+            width=width_of(writer),
         )
         title = quoted(summary_title(coordinator))
         for head, lines in (("FAILURES" if self._shown.one_liners else "", failures), (title, summary)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sqlite3
 import subprocess
@@ -359,6 +360,9 @@ def test_sigterm_lists_the_failures_that_were_judged_and_the_calls_in_flight(
     assert ("free; results" in said) is free
     assert "helmbench: 1 call still in flight: up to 5 s more; Ctrl-C again ends at once\n" in said
     assert "billed" not in said
+    uncounted = re.search(r"4 judged in .*, (\d) not in pytest's count", said)
+    counted = re.search(r"(\d) failed in", said)
+    assert sum(int(found[1]) for found in (uncounted, counted) if found is not None) == 4, said
     for number in range(1, 5):
         assert said.count(f"city{number}[{model}]") == 1, said
     assert "Rome (not sure)" in said

@@ -69,6 +69,7 @@ def session_lines(
     start: Path,
     found: Headline | None,
     *,
+    reported: int | None,
     verbose: bool,
     width: int | None,
 ) -> list[str]:
@@ -78,6 +79,7 @@ def session_lines(
         broken: Number of items that errored for a broken file.
         start: The folder where pytest was started: paths are shown relative to it.
         found: The headline; None where there is nothing to say.
+        reported: Judged cases that pytest has counted in an interrupted session; None for all.
         verbose: Add the scores of pillars, behaviours and groups.
         width: Most columns of a row; None for any.
     """
@@ -97,7 +99,7 @@ def session_lines(
     lines += _warning_lines(coordinator, start)
     lines += coordinator.notes
     if not plan.dry:
-        lines.append(_closing(coordinator, start))
+        lines.append(_closing(coordinator, start, reported))
     if found is None or found.holds is None:
         return lines
     return [*lines, *(gate_block(found) if gated else [labelled("next", found.hint)] if found.hint else [])]
@@ -172,8 +174,8 @@ def _remarks(plan: Plan, coordinator: Coordinator, rows: Mapping[str, RunCounts]
         yield f"STOPPED: {store.displaced}"
 
 
-def _closing(coordinator: Coordinator, start: Path) -> str:
-    """Return how many cases were judged how fast, and the files with the results."""
+def _closing(coordinator: Coordinator, start: Path, reported: int | None) -> str:
+    """Return how many cases were judged how fast, how many of them pytest has not counted, and the results' files."""
     runs = coordinator.runs
     done = sum(counts.judged_now for counts in runs.tallies.values())
     whole_s = (coordinator.ended or time.perf_counter()) - coordinator.started
@@ -181,6 +183,8 @@ def _closing(coordinator: Coordinator, start: Path) -> str:
     pace = pace_text(done, seconds)
     took = f"{seconds:.1f}" if seconds >= 0.1 else f"{seconds:.3f}"
     judged = f"{done} judged in {took} s{f' ({pace})' if pace else ''}"
+    if reported is not None and done > reported:
+        judged += f", {done - reported} not in pytest's count"
     files = [_from(path, start) for path in coordinator.files]
     return " · ".join((judged, f"{numbers_text(runs.tallies)} in {_from(runs.db, start)}", *files))
 
@@ -380,9 +384,8 @@ def score_table(
             rows.append(_constant_row(constant, runs, len(head)))
             constant = None
         remarks = " · ".join(scrub(remark) for remark in run.remarks if remark not in shared)
-        style = (
-            "bold" if others and one_benchmark and run.value is not None and run.value == first.value else ""
-        )
+        is_highest = one_benchmark and run.value is not None and run.value == first.value != runs[-1].value
+        style = "bold" if is_highest else ""
         rows.append(_Row(_cells(run, head, pillars), style, f"  {remarks}" if remarks else ""))
         rows += _part_rows(run.score, len(head)) if verbose and run.score is not None else ()
     rows += [_constant_row(constant, runs, len(head))] if constant is not None else []
