@@ -242,8 +242,8 @@ def _parts(progress: SessionProgress) -> dict[str, str]:
     """Return the parts of the line by name.
 
     The score is the share of the severity points that was kept, behaviours together: an estimate while the session
-    runs. The figure behind ± is half of a 95 % interval for as many cases. Of several models, the leader has it: the
-    one with the highest lower bound.
+    runs. The figure behind ± is half of a 95 % interval for as many cases. Among several models it is that of the
+    leader: the model with the highest lower bound.
     """
     counts = progress.counts
     parts = {"done": f"{counts.results}/{progress.planned} done"}

@@ -17,7 +17,6 @@ from types import FrameType
 
 import pytest
 
-import pytest_helmbench
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.pytest_side.workers.role import INTERRUPT_GRACE_S, INTERRUPTED, SessionRole
 from pytest_helmbench.reports.tables import count_text
@@ -233,7 +232,7 @@ class EndingHooks:
 
 def _is_own(file: Path | str, root: str) -> bool:
     """Return whether a file is of the project itself, neither of this plugin nor of a library below its folder."""
-    inside, folder = str(file).removeprefix(root), str(Path(*pytest_helmbench.__path__))
+    inside, folder = str(file).removeprefix(root), str(Path(__file__).parents[2])
     return inside != str(file) and "site-packages" not in inside and not str(file).startswith(folder)
 
 
