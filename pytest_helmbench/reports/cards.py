@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import count
 
@@ -37,6 +39,8 @@ from pytest_helmbench.store.read.runs import RunDetail, RunSummary
 
 WORST_SHOWN = 5
 """Cases that a run's card and a job's summary show."""
+_PARAGRAPH = re.compile(r"\n\n+")
+_CLOSING = re.compile(r"^</([\w-]+)>[ \t]*$", re.MULTILINE)
 
 EVALUATION_FIELDS = (
     "criterion",
@@ -116,25 +120,43 @@ def worst_lines(report: RunReport, width: int) -> list[str]:
 
 
 def asked_lines(rows: Sequence[ResultRow], report: RunReport) -> Mapping[str, str]:
-    """Return by id the first line of the perturbation of each case; of one that comes with its request, of its message.
-
-    Lines that all messages share say how to answer, and not what was asked.
-    """
-    messages = {row.id: _message_lines(row) for row in rows if row.request is not None}
-    shared = (
-        set[str]().union(*messages.values()).intersection(*messages.values()) if len(messages) > 1 else set()
-    )
-    return {
-        row.id: report.opening.get(row.code)
-        or next((line for line in messages.get(row.id, ()) if line not in shared), "")
-        for row in rows
-    }
+    """Return by id the first line of the perturbation of each case; of one with its request, of its message."""
+    messages = {row: turns[0].strip().splitlines() for row, turns in case_messages(rows).items()}
+    return {row.id: report.opening.get(row.code) or next(iter(messages.get(row.id, ())), "") for row in rows}
 
 
-def _message_lines(row: ResultRow) -> list[str]:
-    messages = [] if row.request is None else sent_messages(row.request)
-    asked = next((str(message.get("content")) for message in messages if message.get("role") == "user"), "")
-    return [line for line in asked.splitlines() if line.strip() and not line.startswith(("#", "<"))]
+def case_messages(rows: Iterable[ResultRow]) -> dict[str, list[str]]:
+    """Return by id what the user said in each case turn by turn, the first without what most cases have in common."""
+    said = {row.id: turns for row in rows if (turns := list(_user_turns(row)))}
+    counts = Counter(part for turns in said.values() for part in {*_PARAGRAPH.split(turns[0])})
+    shared = {part for part, count in counts.items() if len(said) > 2 and 2 * count > len(said)}
+    return {row: [_own_part(first, shared), *later] for row, (first, *later) in said.items()}
+
+
+def _user_turns(row: ResultRow) -> Iterator[str]:
+    """Yield the last message of the user that a case begins with, and his later ones."""
+    length = opening_length(row)
+    sent = [] if row.request is None else sent_messages(row.request)
+    begun = [message.get("content") for message in sent[: length or None] if message.get("role") == "user"]
+    for content in begun[-1:]:
+        parts = content if isinstance(content, list) else [content]
+        texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+        yield "\n".join(text for text in texts if isinstance(text, str))
+    if begun:
+        yield from (said.text for said in row.conversation[length:] if said.role == "user")
+
+
+def _own_part(text: str, shared: Collection[str]) -> str:
+    """Return the last element that has a paragraph of its own, or the own paragraphs behind all elements."""
+    own = [part for part in _PARAGRAPH.split(text) if part not in shared]
+    start = text.rfind(own[-1]) if own else 0
+    closing = _CLOSING.search(text, start)
+    opening = f"<{closing[1]}>\n" if closing else ""
+    at = text.rfind(opening, 0, closing.start()) if closing else -1
+    if closing and 0 <= at <= start:
+        return text[at + len(opening) : closing.start()].strip()
+    behind = max((found.end() for found in _CLOSING.finditer(text, 0, start)), default=0)
+    return "\n\n".join(part for part in _PARAGRAPH.split(text[behind:]) if part not in shared).strip() or text
 
 
 def run_record(detail: RunDetail) -> dict[str, object]:

@@ -6,7 +6,7 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -31,6 +31,17 @@ _WORDS = ("water", "energy", "plant", "light", "school", "teacher", "answer", "q
 def run_page(reports: Iterable[RunReport], texts: ShownTexts) -> str:
     """Return the page of some runs."""
     return html_page([PagePart.of(report, texts) for report in reports], texts)
+
+
+def worst_first(reports: Sequence[RunReport]) -> list[ResultRow]:
+    """Return the cases of the first of some runs of the same cases, those that lost most points before all others."""
+
+    def lost(rows: Iterable[ResultRow]) -> float:
+        found = (100 * float(report.losses.of(row)) for report, row in zip(reports, rows, strict=True))
+        return float(f"{sum(float(f'{points:.4g}') for points in found) / len(reports):.4g}")
+
+    every = zip(*(report.results for report in reports), strict=True)
+    return [rows[0] for rows in sorted(every, key=lambda rows: -lost(rows))]
 
 
 def simulated_report(cases: int, *, run: int = 1, skill: float = 0.8, texts: bool = False) -> RunReport:

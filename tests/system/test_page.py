@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from attack_strings import ATTACKS
 from browsers import Opened, axe_faults
-from page_runs import run_page, simulated_report
+from page_runs import run_page, simulated_report, worst_first
 from pages import cells_of
 from sessions import until
 
@@ -29,7 +29,7 @@ from pytest_helmbench.scoring.comparison import ComparedCase, compare_scopes
 from pytest_helmbench.scoring.run_score import Floor, run_score
 from pytest_helmbench.store.read.results import CallRow, ResultRow
 
-_KILOBYTES = {1_000: 100, 10_000: 300}
+_KILOBYTES = {1_000: 106, 10_000: 300}
 _SCHEMES = {1_000: "dark", 10_000: "light"}
 _MOST_NODES = 5_000
 _MOST_SCRIPT_BYTES = 36_000
@@ -150,20 +150,21 @@ def test_links_keys_and_the_back_button_lead_where_they_say(
     opened: Callable[..., Opened], files: Callable[[str], Path]
 ) -> None:
     report = _report(1_000)
-    first, second = report.results[0].code, report.results[1].code
+    first, second = (row.code for row in worst_first([report])[:2])
     one = opened()
     page = one.go(files("texts"), f"#/case/{first}")
     title = page.locator("#drawer h2")
 
     assert title.inner_text() == first
-    for value in json.loads(report.results[0].reply or "").values():
+    reply = next(row.reply for row in report.results if row.code == first)
+    for value in json.loads(reply or "").values():
         assert value in page.locator("#drawer .json").inner_text()
     page.keyboard.press("j")
     page.wait_for_selector(f"#drawer h2:has-text('{second}')")
     assert page.url.endswith(f"#/case/{second}")
     page.keyboard.press("k")
     page.wait_for_selector(f"#drawer h2:has-text('{first}')")
-    failed = next(row.code for row in report.results[1:] if row.outcome == "failed")
+    failed = next(row.code for row in worst_first([report])[1:] if row.outcome == "failed")
     page.keyboard.press("n")
     page.wait_for_selector(f"#drawer h2:has-text('{failed}')")
     page.keyboard.press("/")
@@ -178,7 +179,7 @@ def test_links_keys_and_the_back_button_lead_where_they_say(
     assert page.input_value("#q") == "outcome=failed behaviour=P1-B2"
     assert page.locator("#count").inner_text() == f"{len(expected)} of 1,000"
     worst = max(row.severity for row in expected)
-    assert page.locator("#rows .r").first.locator("span").nth(2).inner_text() == str(worst)
+    assert page.locator("#rows .r").first.locator("span").nth(3).inner_text() == str(worst)
     page.fill("#q", f"{failed} text:nothing")
     page.wait_for_selector("#count:has-text('0 of 1,000')")
     page.fill("#q", failed)
@@ -333,6 +334,18 @@ def test_the_first_screen_says_how_it_stands_and_where_points_are_lost(
         assert _overlapping(_boxes(page, ".strip.broad text"), halo=4) == []
     else:
         assert page.locator(".leaders tr[data-n]").count() == runs
+        heads = page.locator(".leaders th").all_inner_texts()[1:]
+        assert heads == [
+            "run",
+            "model",
+            "score",
+            "95 % interval",
+            "right",
+            "not judged",
+            "USD",
+            "time",
+            "tokens/s",
+        ]
         ghosts = page.locator(".leaders .ghost").all_inner_texts()
         assert [text.strip().partition(")")[0] for text in ghosts] == [
             "(an answer that flags everything",
@@ -353,9 +366,17 @@ def test_the_first_screen_says_how_it_stands_and_where_points_are_lost(
             assert len(lines) >= runs
             assert set(lines) == {"inline" if runs <= 5 else "none"}
     assert axe_faults(page) == []
-    for width in (1440, 390):
+    for width in (1440, 1024, 390):
         page.set_viewport_size({"width": width, "height": 844})
         assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert page.evaluate(
+            "[...document.querySelectorAll('.scroll:has(.leaders)')].every(b => b.scrollWidth <= b.clientWidth)"
+        )
+    if runs > 1:
+        first = page.locator(".leaders tr[data-n]").first
+        model, score = (first.locator(f"td[data-h={name}]").bounding_box() for name in ("model", "score"))
+        assert score["y"] >= model["y"] + model["height"]
+        assert score["x"] + score["width"] <= 390
     if runs == 1:
         assert _overlapping(_boxes(page, ".strip.narrow text"), halo=4) == []
     assert (one.outside, one.messages) == ([], [])

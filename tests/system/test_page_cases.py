@@ -6,14 +6,15 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
 import pytest
 from browsers import Opened, axe_faults
-from page_runs import run_page, simulated_report
+from page_runs import run_page, simulated_report, worst_first
+from sessions import until
 
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.tools import UNKNOWN_TOOL, MadeCall
@@ -64,7 +65,9 @@ def test_several_runs_are_a_matrix_and_the_drawer_shows_all_replies_of_a_case(
     assert [head.split() for head in heads] == [
         [f"model-{number}", "run", str(number)] for number in range(1, 6)
     ]
-    rows = [report.results[places[0]] for report in reports]
+    order = [reports[0].results.index(row) for row in worst_first(reports)]
+    place = next(place for place in order if place in places)
+    rows = [report.results[place] for report in reports]
     marks = {"passed": "✓", "failed": "✗", "error": "!"}
     cells = page.locator("#rows .r").first.locator(".run").all_inner_texts()
     assert [cell.split()[0] for cell in cells] == [marks[row.outcome] for row in rows]
@@ -279,6 +282,125 @@ def test_a_filter_says_what_it_did_not_understand_and_knows_or(
     assert (page.input_value("#q"), page.locator("#none").is_visible()) == ("", False)
 
 
+def _are(found: Any, texts: list[str]) -> bool:
+    return bool(found.all_inner_texts() == texts)
+
+
+def test_a_word_is_looked_for_in_code_message_reply_expected_and_observed(
+    opened: Callable[..., Opened], tmp_path: Path
+) -> None:
+    report = _reports(1)[0]
+    rows = list(report.results)
+    said = ("Hello?", "A zither, 12:30.", "Of a XYLOPHONE.", "So.")
+    talk = tuple(ShownMessage(1 + n // 2, ("user", "assistant")[n % 2], text) for n, text in enumerate(said))
+    changed = {
+        200: {"code": "P1-B1-S1-C1-U1-PT77"},
+        201: {
+            "request": json.dumps({"messages": [{"role": "user", "content": "The Boiler, broken"}]}).encode()
+        },
+        202: {"reply": "It is a boiler. B12"},
+        203: {"evaluations": (replace(rows[0].evaluations[0], expected="BOILER_ROOM"),)},
+        204: {"evaluations": (replace(rows[0].evaluations[0], observed="no boiler"),)},
+        205: {"conversation": talk},
+        206: {"reply": "failed to see"},
+    }
+    for place, change in changed.items():
+        rows[place] = replace(rows[place], **change)  # type: ignore[arg-type]  # of one field each
+    wanted = {
+        "boiler": ([201, 202, 203, 204], [203, 204]),
+        '"the boiler, broken"': ([201], []),
+        "boiler -broken -b12": ([203, 204], [203, 204]),
+        "b12": ([202], []),
+        "PT77": ([200], [200]),
+        "zither xylophone": ([205], []),
+        '"12:30"': ([205], []),
+        '"failed to see"': ([206], []),
+        "text:zither": ([205], []),
+        "boiler expected:boiler": ([203], [203]),
+    }
+    for texts in (ShownTexts.ALL, ShownTexts.NONE):
+        file = tmp_path / f"{texts}.html"
+        file.write_text(run_page([replace(report, results=tuple(rows))], texts), "utf-8")
+        page = opened().go(file, "#/cases?sort=case")
+        says = page.get_attribute("#q", "placeholder")
+        assert says.startswith(
+            "Words in code, " + ("message, reply, " if texts.any else "") + "expected, observed"
+        )
+        for words, found in wanted.items():
+            places = found[0 if texts.any else 1]
+            page.fill("#q", words)
+            shown = [f"{len(places)} of {_CASES}", *(rows[place].code for place in places)]
+            seen = page.locator("#count, #rows .r > :first-child")
+            until(partial(_are, seen, shown), words)
+
+
+def test_cases_stand_worst_first_and_numbers_sort_from_the_highest(
+    opened: Callable[..., Opened], files: Callable[..., Path]
+) -> None:
+    reports = _reports(5)
+    page = opened().go(files(5))
+    cases = page.locator("#rows .r > :first-child")
+
+    assert cases.all_inner_texts()[:9] == [row.code for row in worst_first(reports)[:9]]
+    page.locator("#thead button", has_text="severity").click()
+    highest = max(row.severity for row in reports[0].results)
+    severities = page.locator("#rows .r").first.locator("span").all_inner_texts()
+    assert severities[3] == str(highest)
+    assert page.locator("#thead [aria-sort=descending]").inner_text() == "severity ↓"
+    page.locator("#thead button", has_text="case").click()
+    assert cases.first.inner_text() == reports[0].results[0].code
+    for _ in range(2):
+        page.locator("#thead button", has_text="case").click()
+    assert cases.first.inner_text() == worst_first(reports)[0].code
+
+
+@pytest.mark.parametrize(("cost", "column"), [(0.0, "points lost"), (0.01, "usd")])
+def test_cost_has_a_column_where_something_costs(
+    cost: float, column: str, opened: Callable[..., Opened], tmp_path: Path
+) -> None:
+    report = _reports(1)[0]
+    file = tmp_path / "cost.html"
+    rows = tuple(replace(row, cost_usd=cost) for row in report.results)
+    file.write_text(run_page([replace(report, results=rows)], ShownTexts.ALL), "utf-8")
+
+    heads = opened().go(file).locator("#thead button").all_inner_texts()
+
+    assert {"points lost ↓", "message"} < {*heads}
+    assert ("usd" in heads) is (column == "usd")
+
+
+def test_from_six_runs_on_a_cell_has_the_mark_and_its_title_the_rest(
+    opened: Callable[..., Opened], files: Callable[..., Path]
+) -> None:
+    page = opened().go(files(6))
+    row = worst_first(_reports(6))[0]
+    runs = page.locator("#rows .r").first.locator(".run")
+
+    assert {*runs.all_inner_texts()} <= {"✓", "✗", "!"}
+    for cell, report in zip(runs.all(), _reports(6), strict=True):
+        same = next(one for one in report.results if one.code == row.code)
+        more = same.evaluations[0].observed if same.outcome == "failed" else same.reason
+        label = f"{report.detail.model}: {same.outcome}{'' if more is None else f': {more}'}"
+        assert (cell.get_attribute("title"), cell.get_attribute("aria-label")) == (label, label)
+
+
+@pytest.mark.parametrize("runs", [1, 5, 12])
+def test_the_message_stands_where_people_look_first(
+    runs: int, opened: Callable[..., Opened], files: Callable[..., Path]
+) -> None:
+    page = opened().go(files(runs))
+    page.set_viewport_size({"width": 1440, "height": 900})
+    first = worst_first(_reports(runs))[0]
+    said = json.loads(first.request or b"")["messages"][0]["content"]
+    message = said.partition("<users_input>\n")[2].partition("\n<")[0]
+
+    assert page.locator(".worst-five .asked").count() == 5
+    for box in (page.locator(".worst-five .asked").first, page.locator("#rows .message").first):
+        assert message.startswith(box.text_content().rstrip("…").strip())
+    case = page.locator("#rows .r").first.bounding_box()
+    assert case["y"] + case["height"] <= 2 * 900
+
+
 def test_a_dead_link_says_so_at_the_top(opened: Callable[..., Opened], files: Callable[..., Path]) -> None:
     one = opened()
     page = one.go(files(1), "#/case/P9-B9-S1?rep=2")
@@ -302,7 +424,7 @@ def test_the_first_key_press_works(
     page.keyboard.press(key)
     if key != "Enter":
         page.keyboard.press("Enter")
-    first = next(row for row in report.results if key != "n" or row.outcome == "failed")
+    first = next(row for row in worst_first([report]) if key != "n" or row.outcome == "failed")
     page.wait_for_selector(f"#drawer h2:text-is('{first.code}')")
 
 
@@ -320,7 +442,7 @@ def test_a_passed_case_says_that_its_texts_are_not_in_a_file_of_failures(
 
 
 @pytest.mark.parametrize("runs", [1, 5])
-def test_a_case_takes_two_lines_on_a_small_screen(
+def test_a_case_takes_two_lines_and_its_message_on_a_small_screen(
     runs: int, opened: Callable[..., Opened], files: Callable[..., Path]
 ) -> None:
     page = opened().go(files(runs))
@@ -329,7 +451,7 @@ def test_a_case_takes_two_lines_on_a_small_screen(
     cells = page.locator("#rows .r").first.locator("span").all()
     boxes = [box for box in (cell.bounding_box() for cell in cells) if box is not None]
 
-    assert len({round(box["y"]) for box in boxes}) == 2
+    assert len({round(box["y"]) for box in boxes}) == 3
     assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.evaluate(_OUTSIDE, ":is(.forest, .dots, .worst, .two) *") == []

@@ -19,6 +19,7 @@ from pytest_helmbench.core.outcome import Evaluation, Event
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, ShownTexts, excerpt, full_observed, scrub, scrubbed
 from pytest_helmbench.reports.cards import (
     before_reply,
+    case_messages,
     justifications,
     opening_length,
     transcript_texts,
@@ -33,6 +34,9 @@ BLOCK = 256
 """Cases per block of texts."""
 _LEVEL = 9
 _Flips = Mapping[tuple[str, int], Flip]
+Messages = Mapping[tuple[str, str, int], tuple[str, Sequence[str]]]
+"""By benchmark, code and repetition: the run of the page that holds the message of a case, and the user's turns."""
+_MESSAGE = 160
 MOST_STEPS = 200
 """Most steps of a case on the page; `helmbench show` and the database have all."""
 _MOST_CHARACTERS = 4_000
@@ -59,25 +63,60 @@ class Block:
         return cls(block_id, base64.b64encode(gzip.compress(raw, _LEVEL, mtime=0)).decode("ascii"))
 
 
-def run_blocks(name: str, report: RunReport, texts: ShownTexts, flips: _Flips) -> Iterator[Block]:
+def page_messages(reports: Mapping[str, RunReport], texts: ShownTexts) -> Messages:
+    """Return what each case asked, where the texts of one of the runs are shown.
+
+    Args:
+        reports: By their names on the page.
+    """
+    found: dict[tuple[str, str, int], tuple[str, list[str]]] = {}
+    for name, report in reports.items() if texts.any else ():
+        own_data = report.detail.settings.get(OWN_DATA) is True
+        said = case_messages(row for row in report.results if texts.of(row.outcome))
+        for row in report.results:
+            turns = [row.title] if own_data and row.title else said.get(row.id)
+            if turns:
+                found.setdefault((report.detail.benchmark, row.code, row.repetition), (name, turns))
+    return found
+
+
+def message_line(messages: Messages, benchmark: str, code: str, repetition: int) -> str:
+    """Return the message of a case in one line; empty where the page does not hold it."""
+    turns = messages.get((benchmark, code, repetition), ("", ()))[1]
+    return excerpt(" ".join(" … ".join(turns).split()), _MESSAGE)
+
+
+def run_blocks(
+    name: str, report: RunReport, texts: ShownTexts, flips: _Flips, messages: Messages
+) -> Iterator[Block]:
     """Yield the blocks of a run: its columns first.
 
     Args:
         name: Name of the run on the page: `0`, or `0b` for its baseline.
         flips: The change of each case since the baseline; empty without one.
     """
-    rows = report.results
-    yield Block.of(f"c{name}", {"n": len(rows), "c": _cells(report, flips, texts)})
+    rows, benchmark = report.results, report.detail.benchmark
+    cells = _cells(report, flips, texts)
+    if any(owner == name for owner, _ in messages.values()):
+        keys = [(benchmark, row.code, row.repetition) for row in rows]
+        owned = (messages.get(key, ("",))[0] == name for key in keys)
+        shown = (
+            message_line(messages, *key) if is_own else None for key, is_own in zip(keys, owned, strict=True)
+        )
+        cells["message"] = _labels(shown)
+    yield Block.of(f"c{name}", {"n": len(rows), "c": cells})
     calls, steps = report.calls, report.steps
     for start in range(0, len(rows), BLOCK):
         details: dict[int, object] = {}
-        row_texts: dict[int, object] = {}
+        row_texts: dict[int, dict[str, object]] = {}
         for index, row in enumerate(rows[start : start + BLOCK]):
             key = row.code, row.repetition
             if found := _details(row, calls.get(key, ()), report.columns, texts, steps.get(key, ())):
                 details[index] = found
             if texts.of(row.outcome):
                 row_texts[index] = _texts(row, steps.get(key, ()))
+                if asked := messages.get((benchmark, *key)):
+                    row_texts[index]["a"] = scrub(asked[1][0])
         for kind, values in (("d", details), ("t", row_texts)):
             if values:
                 yield Block.of(f"{kind}{name}-{start // BLOCK}", values)
@@ -94,15 +133,13 @@ def _cells(report: RunReport, flips: _Flips, texts: ShownTexts) -> dict[str, obj
     """Return every column of the cases of a run, labels and numbers, as the page reads them."""
     labels = {**_place_labels(report), **_verdict_labels(report.results, texts)}
     numbers = _case_numbers(report.results)
-    numbers["points_lost"] = [_shortened(100 * float(report.losses.of(row)), 3) for row in report.results]
+    numbers["points_lost"] = [_shortened(100 * float(report.losses.of(row)), 4) for row in report.results]
     if flips:
         found = [flips[row.code, row.repetition] for row in report.results]
         labels["before"] = (one.before or None for one in found)
         labels["flip"] = (one.word or None for one in found)
         # How far its place there is from its place here: mostly 0, which takes no room.
         numbers["at"] = [one.index - here if one.index >= 0 else None for here, one in enumerate(found)]
-    if texts.any and report.detail.settings.get(OWN_DATA) is True:
-        labels["question"] = (row.title or None for row in report.results)
     packed: dict[str, object] = {name: _labels(values) for name, values in labels.items()}
     return packed | {name: _numbers(values) for name, values in numbers.items()}
 

@@ -30,7 +30,15 @@ from pytest_helmbench.reports import (
 )
 from pytest_helmbench.reports.cards import run_cost_text
 from pytest_helmbench.reports.page import first_screen, plots
-from pytest_helmbench.reports.page.columns import Block, observed_of, run_blocks, shown_evaluation
+from pytest_helmbench.reports.page.columns import (
+    Block,
+    Messages,
+    message_line,
+    observed_of,
+    page_messages,
+    run_blocks,
+    shown_evaluation,
+)
 from pytest_helmbench.reports.page.first_screen import PageBoard, page_board
 from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.reports.run_cautions import cautions, doubts
@@ -96,7 +104,8 @@ def html_page(
         PageTooLargeError: It would be larger than `LARGEST_BYTES`.
     """
     parts = [replace(part, name=str(index)) for index, part in enumerate(parts)]
-    blocks = list(_blocks(parts, texts))
+    messages = page_messages({part.name: part.report for part in parts if part.report}, texts)
+    blocks = list(_blocks(parts, texts, messages))
     size = sum(len(block.data) for block in blocks)
     if size > LARGEST_BYTES:
         raise PageTooLargeError(
@@ -109,7 +118,8 @@ def html_page(
         [f"{name}.css" for name in names],
         [f"{name}.js" for name in names],
         parts=parts,
-        boards=_boards(parts, found),
+        boards=_boards(parts, found, messages),
+        messages=messages,
         facts=list(_facts(parts)),
         blocks=blocks,
         badge=_BADGES[texts],
@@ -133,15 +143,15 @@ def _rendered(template: str, styles: Iterable[str], scripts: Iterable[str], /, *
     return scrub(page) + "\n"
 
 
-def _blocks(parts: Sequence[PagePart], texts: ShownTexts) -> Iterator[Block]:
+def _blocks(parts: Sequence[PagePart], texts: ShownTexts, messages: Messages) -> Iterator[Block]:
     runs = []
     for part in parts:
         report, baseline = part.report, part.baseline
         if report is None:
             continue
-        yield from run_blocks(part.name, report, texts, part.flips)
+        yield from run_blocks(part.name, report, texts, part.flips, messages)
         if baseline is not None:
-            yield from run_blocks(f"{part.name}b", baseline, texts, {})
+            yield from run_blocks(f"{part.name}b", baseline, texts, {}, messages)
         runs.append(
             _meta(part.name, report)
             | {"base": None if baseline is None else _meta(f"{part.name}b", baseline)}
@@ -160,14 +170,14 @@ def _meta(name: str, report: RunReport) -> dict[str, object]:
     }
 
 
-def _boards(parts: Sequence[PagePart], found: Sequence[Board] | None) -> list[PageBoard]:
+def _boards(parts: Sequence[PagePart], found: Sequence[Board] | None, messages: Messages) -> list[PageBoard]:
     """Return runs side by side where there are several, and none of them stands beside a baseline."""
     shown = [part.report for part in parts if part.report is not None]
     if len(parts) < 2 or any(part.comparison is not None for part in parts):
         return []
     names = {(part.report.path, part.report.detail.id): part.name for part in parts if part.report}
     given = boards(shown, paired=False) if found is None else found
-    return [page_board(board, names, number) for number, board in enumerate(given)]
+    return [page_board(board, names, number, messages) for number, board in enumerate(given)]
 
 
 def _facts(parts: Sequence[PagePart]) -> Iterator[str]:
@@ -273,6 +283,7 @@ class CaseLine(NamedTuple):
     observed: tuple[tuple[str, bool], ...]
     before: str
     lost: str
+    message: str
 
 
 def gates(report: RunReport) -> RunGates:
@@ -319,7 +330,9 @@ def cards(report: RunReport) -> Iterator[tuple[str, str, str]]:
         yield ("tokens/s of a call", rate(speed.tokens_per_second), in_all)
 
 
-def case_lines(part: PagePart, most: int, *, with_text: bool) -> tuple[Sequence[CaseLine], int]:
+def case_lines(
+    part: PagePart, most: int, messages: Messages, *, with_text: bool
+) -> tuple[Sequence[CaseLine], int]:
     """Return the worst failures of a run, or of a comparison what has become worse; and how many there are.
 
     The order is by points lost.
@@ -335,26 +348,31 @@ def case_lines(part: PagePart, most: int, *, with_text: bool) -> tuple[Sequence[
     else:
         worse = list(report.failures)
     worst = report.losses.worst_first(worse)[:most]
-    return [_case_line(row, part, with_text=with_text) for row in worst], len(worse)
+    return [_case_line(row, part, messages, with_text=with_text) for row in worst], len(worse)
 
 
-def _worst_five(part: PagePart, with_text: bool) -> Iterator[tuple[ResultRow, str, str]]:
-    """Yield cases with points lost, and what was expected and observed."""
-    for line in case_lines(part, 5, with_text=with_text)[0]:
+def _worst_five(
+    part: PagePart, messages: Messages, with_text: bool
+) -> Iterator[tuple[ResultRow, str, str, str]]:
+    """Yield cases with their messages, points lost, and what was expected and observed."""
+    for line in case_lines(part, 5, messages, with_text=with_text)[0]:
         observed = "".join(text for text, _ in line.observed)
-        yield line.row, line.lost, f"{excerpt(line.expected, 60)} → {excerpt(observed, 60)}"
+        yield line.row, line.message, line.lost, f"{excerpt(line.expected, 60)} → {excerpt(observed, 60)}"
 
 
-def _case_line(row: ResultRow, part: PagePart, *, with_text: bool) -> CaseLine:
+def _case_line(row: ResultRow, part: PagePart, messages: Messages, *, with_text: bool) -> CaseLine:
     one = shown_evaluation(row)
     flip = part.flips.get((row.code, row.repetition))
     before = "" if flip is None else flip.before
-    lost = "" if part.report is None else points_lost(part.report.losses.of(row))
+    lost = message = ""
+    if part.report is not None:
+        lost = points_lost(part.report.losses.of(row))
+        message = message_line(messages, part.report.detail.benchmark, row.code, row.repetition)
     if one is None:
-        return CaseLine(row, "", "", (), before, lost)
+        return CaseLine(row, "", "", (), before, lost, message)
     expected, observed = excerpt(expected_text(one), OBSERVED_LIMIT), observed_of(one, with_text=with_text)
     rule = f"{one.rule} {scrub(one.criterion)}".strip()
-    return CaseLine(row, rule, expected, tuple(_marked(expected, observed)), before, lost)
+    return CaseLine(row, rule, expected, tuple(_marked(expected, observed)), before, lost, message)
 
 
 def _marked(expected: str, observed: str) -> Iterator[tuple[str, bool]]:

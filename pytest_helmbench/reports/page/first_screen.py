@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import islice
 from math import floor, log10
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.reports.headline import figure
+from pytest_helmbench.reports.page.columns import Messages, message_line
 from pytest_helmbench.reports.page.plots import ROUND, ForestRow, forest, free_level, log_ticks, ticks_of
 from pytest_helmbench.reports.run_cautions import constant_doubt, doubts, flagging
 from pytest_helmbench.reports.standings_tables import StandingsTable, standings_table
-from pytest_helmbench.reports.tables import listed, points_lost, share
+from pytest_helmbench.reports.tables import cost_text, listed, points_lost, seconds, share
 from pytest_helmbench.results.losses import CaseRepetition
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import Board
@@ -26,29 +26,37 @@ _MOST_PLOTTED = 12
 _CASES = 5
 _DISC, _DOTS = 19, 620
 """Width of a mark and of its axis, in pixels; a wider axis has more room between marks."""
-_KEPT = frozenset(("run", "model", "score", INTERVAL, "right"))
+_FIRST = ("run", "model", "score", INTERVAL, "right")
+_INSTEAD = frozenset(("coverage", "judged", "cost USD", "in all", "median time"))
+"""Columns of other reports that a page says in fewer: `not judged`, `USD`, `time`."""
+_OF_ONE = frozenset(("verdict", "own total"))
 
 
 class LostCase(NamedTuple):
-    """A case in a repetition from 1, with the points of the score that it lost on average."""
+    """A case in a repetition from 1."""
 
     code: str
     repetition: int
-    lost: str
-    beside: str
 
 
-def _lost_cases(reports: Sequence[RunReport]) -> list[tuple[LostCase, str, str]]:
+def _lost_cases(reports: Sequence[RunReport], messages: Messages) -> list[tuple[LostCase, str, str, str]]:
+    """Return cases with their messages, the points of the score that they lost on average, and in how many runs."""
     sums: defaultdict[CaseRepetition, Fraction] = defaultdict(Fraction)
     for report in reports:
         for case, lost in report.losses.cases.items():
             sums[case] += lost / len(reports)
     wrong = Counter((row.code, row.repetition) for report in reports for row in report.failures)
     found = sorted(sums, key=lambda case: (-sums[case], natural_key(case[0]), case[1]))
-    cases = (
-        LostCase(*case, points_lost(sums[case]), f"{wrong[case]} of {len(reports)} runs") for case in found
-    )
-    return [(case, case.lost, case.beside) for case in islice(cases, _CASES)]
+    benchmark = reports[0].detail.benchmark if reports else ""
+    return [
+        (
+            LostCase(*case),
+            message_line(messages, benchmark, *case),
+            points_lost(sums[case]),
+            f"{wrong[case]} of {len(reports)} runs",
+        )
+        for case in found[:_CASES]
+    ]
 
 
 class BoardRow(NamedTuple):
@@ -71,16 +79,30 @@ class PageBoard(NamedTuple):
     names: tuple[str, ...]
     plotted: tuple[RunReport, ...]
     doubts: tuple[str, ...]
-    worst: list[tuple[LostCase, str, str]]
+    worst: list[tuple[LostCase, str, str, str]]
 
 
-def page_board(board: Board, names: Mapping[tuple[Path, int], str], number: int) -> PageBoard:
+def page_board(
+    board: Board, names: Mapping[tuple[Path, int], str], number: int, messages: Messages
+) -> PageBoard:
     """Return the runs of a benchmark, a board with a number; names are those of their sections."""
     table = standings_table(board)
     reports = tuple(one.report for one in board.standings)
-    columns = dict(zip(table.head, zip(*table.rows, strict=True), strict=True))
-    kept = [name for name in table.head if name in _KEPT or len(reports) == 1 or len({*columns[name]}) > 1]
-    alike = (f"{name} {cells[0]}" for name, cells in columns.items() if name not in kept and cells[0] != "-")
+    found = dict(zip(table.head, zip(*table.rows, strict=True), strict=True))
+    columns = {name: found.pop(name) for name in _FIRST} | _figures(reports)
+    columns |= {name: cells for name, cells in found.items() if name not in _INSTEAD}
+    columns["status"] = tuple(cell.removesuffix(", whole") for cell in columns["status"])
+    intervals, cautions = zip(*(cell.partition(" (")[::2] for cell in columns[INTERVAL]), strict=True)
+    if len({*cautions}) == 1:
+        columns |= {INTERVAL: intervals, "interval": tuple(caution.rstrip(")") for caution in cautions)}
+    paid = any(report.counts.known_cost_usd for report in reports)
+    always = {*_FIRST, "not judged", "time", *(["USD"] if paid else []), *_OF_ONE}
+    kept = [name for name, cells in columns.items() if name in always or len({*cells}) > 1]
+    alike = (
+        f"{name} {cells[0]}"
+        for name, cells in columns.items()
+        if name not in kept and cells[0] not in ("", "-")
+    )
     rows = [
         BoardRow(place, cells, place == table.winner + 1)
         for place, cells in enumerate(zip(*(columns[name] for name in kept), strict=True), 1)
@@ -95,8 +117,18 @@ def page_board(board: Board, names: Mapping[tuple[Path, int], str], number: int)
         tuple(names[one.ref.path, one.ref.run_id] for one in board.standings),
         tuple(report for report in reports if report.score is not None)[:_MOST_PLOTTED],
         tuple(_doubts(reports)),
-        _lost_cases(reports),
+        _lost_cases(reports, messages),
     )
+
+
+def _figures(reports: Sequence[RunReport]) -> dict[str, tuple[str, ...]]:
+    """Return the figures of each run beside its score."""
+    counts = [report.counts for report in reports]
+    return {
+        "not judged": tuple(f"{report.detail.total_tests - report.counts.judged:,}" for report in reports),
+        "USD": tuple(cost_text(count.known_cost_usd, count.unknown_costs) for count in counts),
+        "time": tuple(seconds(report.speed.median_ms) for report in reports),
+    }
 
 
 def _with_constants(rows: Sequence[BoardRow], head: Sequence[str], board: Board) -> Sequence[BoardRow]:

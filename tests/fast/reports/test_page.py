@@ -45,6 +45,36 @@ def test_columns_give_back_every_result(report: RunReport) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        ("<rules>\nSay who.\n</rules>\n\n<users_input>\nMy own\n\n{}?\n</users_input>", "My own\n\n{}?"),
+        ("<users_input>\n{}?\n</users_input>\n\nReply in one word.", "{}?"),
+        ("<rules>\nRules of {}.\n</rules>\n\nIs anyone there, {}?", "Is anyone there, {}?"),
+        ("Answer with a letter.\n\nWho is {}?\n\nA) one\nB) two", "Who is {}?"),
+        ("The same for all.", "The same for all."),
+    ],
+)
+def test_the_message_of_a_case_is_what_most_other_cases_lack(
+    report: RunReport, prompt: str, message: str
+) -> None:
+    def asked(number: int) -> bytes:
+        sent = [("system", "Be kind."), ("user", "Hello"), ("user", prompt.replace("{}", str(number)))]
+        return json.dumps(
+            {"messages": [dict(zip(("role", "content"), one, strict=True)) for one in sent]}
+        ).encode()
+
+    rows = tuple(replace(row, request=asked(number)) for number, row in enumerate(report.results[:9]))
+    runs = [replace(report, results=rows, detail=replace(report.detail, id=number)) for number in (1, 2)]
+    page = run_page(runs, ShownTexts.ALL)
+
+    wanted = [message.replace("{}", str(number)) for number in range(9)]
+    assert [blocks_of(page)["t0-0"][str(number)]["a"] for number in range(9)] == wanted
+    assert cells_of(page, "message") == [" ".join(text.split()) for text in wanted]
+    assert "message" not in blocks_of(page)["c1"]["c"]
+    assert "message" not in blocks_of(run_page([report], ShownTexts.NONE))["c0"]["c"]
+
+
 def test_texts_are_of_the_cases_that_were_asked_for_and_of_no_other(report: RunReport) -> None:
     held = {
         texts: {int(index) for index in blocks_of(run_page([report], texts)).get("t0-0", {})}

@@ -1,12 +1,15 @@
-// A run that is pointed at, or focused, stands out in the plots of its board; a click keeps it.
+// A run that is pointed at, or focused, stands out in the table and the plots of its benchmark; a click keeps it.
+const lit = new Map();
 for (const board of document.querySelectorAll(".board")) {
-  let kept = null;
+  const id = board.dataset.board;
   const light = (number) => {
-    board.classList.toggle("lit", number !== null);
-    for (const one of board.querySelectorAll("[data-n], [data-n] use")) one.classList.toggle("on", one.closest("[data-n]").dataset.n === number);
+    for (const part of document.querySelectorAll(`[data-board="${id}"]`)) {
+      part.classList.toggle("lit", number !== null);
+      for (const one of part.querySelectorAll("[data-n], [data-n] use")) one.classList.toggle("on", one.closest("[data-n]").dataset.n === number);
+    }
   };
-  const of = (event) => event.target.closest?.("[data-n]")?.dataset.n ?? null;
-  board.onpointerover = board.onfocusin = (event) => light(of(event) ?? kept);
-  board.onpointerleave = () => light(kept);
-  board.onclick = (event) => { const found = of(event); if (found) light(kept = kept === found ? null : found); };
+  const of = (event) => event.target.closest?.("[data-n]")?.dataset.n ?? null, kept = () => lit.get(id) ?? null;
+  board.onpointerover = board.onfocusin = (event) => light(of(event) ?? kept());
+  board.onpointerleave = () => light(kept());
+  board.onclick = (event) => { const found = of(event); if (found) light(lit.set(id, kept() === found ? null : found).get(id)); };
 }

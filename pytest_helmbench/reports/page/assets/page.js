@@ -17,7 +17,8 @@ const unpacked = (text) => {
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 };
 const BLOCK = 256, MOST_PLAIN = 2000, HIDDEN = "(text of the reply)";
-const narrow = matchMedia("(max-width:640px)"), height = () => narrow.matches ? 56 : 28;
+const WORST = "-points_lost", FEW = 6;
+const narrow = matchMedia("(max-width:640px)"), height = () => !narrow.matches ? 28 : shown.some((one) => one.name === "message") ? 78 : 56;
 let meta, runs = [], total = 0, view = [], at = -1, sort = "", whole = false, opened = null, back = null;
 
 // A run's cells. A case is a row of the table: `cell` says where a run has it (-1: nowhere), `row` the other way.
@@ -67,9 +68,10 @@ const words = (text) => [...text.matchAll(/(-?)((?:"[^"]*"|\S)+)/g)].map(([writt
   let key, sign;
   const either = rest.match(/(?:"[^"]*"|[^,])+/g) ?? [];
   return { written, not: not === "-", either: either.map((one) => {
+    if (one.startsWith('"')) [key, sign] = [];
     const found = one.match(/^(\w[\w-]*?)(>=|<=|>|<|=|:)(.*)$/s);
     if (found) [, key, sign] = found;
-    return { key, sign, value: (found ? found[3] : one).replace(/^"(.*)"$/s, "$1") };
+    return { key, sign, value: (found ? found[3] : one).replace(/^"(.*)"$/s, "$1"), quoted: one.startsWith('"') };
   }) };
 });
 function fault({ key, sign, value }) {
@@ -82,7 +84,7 @@ function fault({ key, sign, value }) {
 }
 const byLabel = (run, name, fits) => { const good = run.labels(name).map((one) => fits(one ?? "")), where = run.place(name); return (i) => good[where(i)]; };
 const any = (tests) => (i) => tests.some((test) => test(i));
-async function test(run, { key, sign, value }) {
+function test(run, { key, sign, value, quoted }) {
   const low = value.toLowerCase();
   const number = keyed(NUMBERS, key), label = keyed(LABELS, key);
   if (number) return (i) => { const cell = run.get(number, i); return cell !== null && COMPARE[sign](cell, +value); };
@@ -91,52 +93,77 @@ async function test(run, { key, sign, value }) {
   if (key === "pillar") return byLabel(run, "behaviour", (one) => one.split("-")[0] === value);
   if (key === "group") return byLabel(run, "group", (one) => one.split("\n").includes(value));
   if (key === "code") return (i) => run.code(i) === value;
-  if (key === "text") { const hits = await search(run, low); return (i) => hits.has(i); }
+  if (key === "text") return inTexts(run, low, "whole");
   if (label) return byLabel(run, label, label === "expected" || label === "observed" ? (one) => one.toLowerCase().includes(low) : (one) => one.toLowerCase() === low);
-  const word = key ? `${key}${sign}${value}`.toLowerCase() : low === "errors" ? "error" : low, bare = Object.keys(BARE).find((name) => BARE[name].includes(word));
-  if (word === "differ") return (i) => differing[run.row[i]] ??= differs(run.row[i]);
-  if (bare) return byLabel(run, bare, (one) => one === word);
-  // A code, or a part of one, is not the start of another: P1-B2 is not P1-B20.
-  if (/^[a-z]+\d+[a-z]?(-[a-z]+\d+[a-z]?)*$/.test(word)) {
-    const parts = (text) => `-${text.toLowerCase()}-`.includes(`-${word}-`);
-    return any([(i) => parts(run.code(i)), ...["expected", "observed", "reason"].map((name) => byLabel(run, name, (one) => one.toLowerCase() === word))]);
+  const word = key ? `${key}${sign}${value}`.toLowerCase() : low;
+  if (!quoted) {
+    const state = low === "errors" ? "error" : word, bare = Object.keys(BARE).find((name) => BARE[name].includes(state));
+    if (word === "differ") return (i) => differing[run.row[i]] ??= differs(run.row[i]);
+    if (bare) return byLabel(run, bare, (one) => one === state);
+    // A code, or a part of one, is not the start of another: P1-B2 is not P1-B20.
+    const has = (other, i) => `-${other.code(i).toLowerCase()}-`.includes(`-${word}-`);
+    if (/^[a-z]+\d+[a-z]?(-[a-z]+\d+[a-z]?)*$/.test(word) && runs.some((other) => other.row.some((_, i) => has(other, i)))) return any([(i) => has(run, i), ...["expected", "observed", "reason"].map((name) => byLabel(run, name, (one) => one.toLowerCase() === word))]);
   }
   const holds = (one) => one.toLowerCase().includes(word);
-  return any([(i) => holds(run.code(i)), ...["outcome", "reason", "rule", "group", "expected", "observed"].map((name) => byLabel(run, name, holds))]);
+  return any([(i) => holds(run.code(i)), ...["outcome", "reason", "rule", "group", "expected", "observed"].map((name) => byLabel(run, name, holds)), inTexts(run, word)]);
 }
-async function search(run, low) {
+// Words that wait for the texts of a run: their cases are found block by block.
+let late = [], asking = 0;
+function inTexts(run, word, whole = "") {
   const hits = new Set();
-  for (let b = 0; b * BLOCK < run.n; b++) {
-    const texts = await block(`t${run.name}-${b}`);
-    for (const [i, found] of Object.entries(texts ?? {})) if (JSON.stringify(found).toLowerCase().includes(low)) hits.add(b * BLOCK + +i);
+  if (meta.texts !== "none") late.push({ run, word, whole, hits });
+  return (i) => hits.has(i);
+}
+// The texts of a block in lower case, which are kept: message, reply and turns, or the whole of them.
+const lowered = new Map();
+const heard = ({ a, r, v = [] }) => [a, r, ...v.map(([, text]) => text)].join("\n");
+function texts(run, b, whole) {
+  const id = `t${run.name}-${b}`, kept = id + whole;
+  if (!lowered.has(kept)) lowered.set(kept, (blocks.get(id) ?? ($(id) ? unpacked($(id).textContent) : Promise.resolve({}))).then((all) =>
+    Object.entries(all ?? {}).map(([i, one]) => [b * BLOCK + +i, (whole ? JSON.stringify(one) : heard(one)).toLowerCase()])));
+  return lowered.get(kept);
+}
+async function searched(mine, say) {
+  const all = late.flatMap((one) => Array.from({ length: Math.ceil(one.run.n / BLOCK) }, (_, b) => [b, one])).sort(([a], [b]) => a - b);
+  let told = performance.now();
+  for (const [place, [b, { run, word, whole, hits }]] of all.entries()) {
+    for (const [i, text] of await texts(run, b, whole)) if (text.includes(word)) hits.add(i);
+    if (mine !== asking) return;
+    if (performance.now() - told < 150) continue;
+    say(`, ${Math.round(100 * place / all.length)} % of the texts searched`);
+    told = performance.now();
   }
-  return hits;
+  say("");
 }
 // A row fits where one of its runs fits all conditions; a condition that says nothing is red and left out.
 async function filter() {
-  const asked = words($("q").value), found = new Uint8Array(total);
+  const asked = words($("q").value), mine = ++asking;
+  late = [];
   for (const one of asked) one.fault = one.either.map(fault).find(Boolean);
   const good = asked.filter((one) => !one.fault), bad = asked.length - good.length;
-  for (const run of runs) {
-    const tests = await Promise.all(good.map(async (one) => {
-      const fits = any(await Promise.all(one.either.map((each) => test(run, each))));
-      return one.not ? (i) => !fits(i) : fits;
-    }));
-    for (let i = 0; i < run.n; i++) if (tests.every((fits) => fits(i))) found[run.row[i]] = 1;
-  }
-  view = [];
-  found.forEach((fits, k) => { if (fits) view.push(k); });
-  sorted(view);
-  at = opened === null ? -1 : view.indexOf(opened);
+  const tests = runs.map((run) => good.map((one) => {
+    const fits = any(one.either.map((each) => test(run, each)));
+    return one.not ? (i) => !fits(i) : fits;
+  }));
+  const say = (more) => {
+    const found = new Uint8Array(total);
+    runs.forEach((run, r) => { for (let i = 0; i < run.n; i++) if (tests[r].every((fits) => fits(i))) found[run.row[i]] = 1; });
+    view = [];
+    found.forEach((fits, k) => { if (fits) view.push(k); });
+    sorted(view);
+    at = opened === null ? -1 : view.indexOf(opened);
+    $("count").textContent = `${view.length.toLocaleString("en")} of ${total.toLocaleString("en")}${bad ? `, ${bad} not understood` : ""}${more}`;
+    $("none").hidden = more || view.length > 0;
+    $("grid").ariaRowCount = view.length + 1;
+    $("plain").disabled = view.length > MOST_PLAIN && !whole;
+    if (view.length > MOST_PLAIN) whole = false;
+    draw();
+  };
   chips(asked);
-  $("count").textContent = `${view.length.toLocaleString("en")} of ${total.toLocaleString("en")}${bad ? `, ${bad} not understood` : ""}`;
   $("q").ariaInvalid = bad > 0;
-  $("none").hidden = view.length > 0;
-  $("grid").ariaRowCount = view.length + 1;
-  $("plain").disabled = view.length > MOST_PLAIN && !whole;
-  if (view.length > MOST_PLAIN) whole = false;
   $("scroll").scrollTop = 0;
-  draw();
+  say(late.length ? ", searching texts" : "");
+  if (late.length) await searched(mine, say);
 }
 function ask(text) {
   $("q").value = text;
@@ -153,9 +180,9 @@ function chips(asked) {
   }));
 }
 function sorted(found) {
-  const name = sort.replace(/^-/, ""), column = COLUMNS.find((one) => one.name === name);
+  const by = sort || WORST, column = COLUMNS.find((one) => one.name === by.replace(/^-/, ""));
   if (!column) return found;
-  const sign = sort.startsWith("-") ? -1 : 1, keys = new Map(found.map((k) => [k, column.of(k)]));
+  const sign = by.startsWith("-") ? -1 : 1, keys = new Map(found.map((k) => [k, column.of(k)]));
   const compare = (x, y) => x === null ? (y === null ? 0 : 1) : y === null ? -1 : sign * (typeof x === "string" ? x.localeCompare(y, "en", { numeric: true }) : x - y);
   return found.sort((a, b) => compare(keys.get(a), keys.get(b)) || a - b);
 }
@@ -182,24 +209,30 @@ function alikes() {
   }
   return found;
 }
+// What a case lost on average over the runs of its benchmark.
+const lostBy = (k) => {
+  const found = within(k), like = runs.filter((run) => run.benchmark === found[0][0].benchmark);
+  return +(found.reduce((sum, [run, i]) => sum + (run.get("points_lost", i) ?? 0), 0) / like.length).toPrecision(4);
+};
 let COLUMNS = [];
 function everyColumn() {
-  const many = runs.length > 1, compared = !many && runs[0].base;
+  const many = runs.length > 1, compared = !many && runs[0].base, costs = runs.some(({ c }) => (c.usd.v ?? [c.usd.s]).some((usd) => usd > 0));
   const title = (k) => { const [run, i] = of(k), rep = run.get("rep", i); return run.code(i) + (rep > 1 ? ` (${rep})` : ""); };
   return [
     { name: "case", kind: "wide", of: title },
-    runs.some((one) => one.c.question) && columnOf("question", { kind: "wide" }),
+    runs.some((one) => one.c.message) && { name: "message", kind: "message", of: (k) => within(k).map(([run, i]) => run.get("message", i)).find(Boolean) ?? null },
     !many && columnOf("outcome", { coloured: true }),
     compared && columnOf("before", { off: narrow.matches }),
     compared && columnOf("flip", { coloured: true }),
-    columnOf("severity", { kind: "n" }),
+    { name: "points_lost", kind: "n", of: lostBy, digits: 2 },
+    columnOf("severity", { kind: "n", off: narrow.matches || alikes().length >= FEW || runs.every((run) => run.get("severity", 0) === 0 && run.c.severity.s === 0) }),
     columnOf("difficulty", { kind: "n", off: true }),
     columnOf("expected", { kind: "text", off: narrow.matches && many }),
     ...many ? alikes().map((alike) => ({ name: `run ${alike.map((run) => run.run).join(", ")}`, kind: "run", coloured: true, model: alike[0].model, of: verdictOf(alike) })) : [],
     !many && { name: "observed", kind: "text", of: (k) => cell("observed")(k) ?? cell("reason")(k) },
     !many && columnOf("reason", { off: true }),
     columnOf("rule", { off: true }),
-    ...many ? [] : ["score", "points_lost", "ms", "tokens_in", "tokens_out", "usd"].map((name) => columnOf(name, { kind: "n", off: name === "ms" ? compared && narrow.matches : name !== "usd" || narrow.matches })),
+    ...many ? [] : ["score", "ms", "tokens_in", "tokens_out", "usd"].map((name) => columnOf(name, { kind: "n", off: narrow.matches || (name === "usd" ? !costs : name !== "ms") })),
   ].filter(Boolean);
 }
 let shown = [];
@@ -209,6 +242,19 @@ const address = (k) => {
   if (runs.length > 1) rest.set("run", run.run);
   return `#/case/${encodeURIComponent(run.code(i))}${rest.size ? `?${rest}` : ""}`;
 };
+// Of many runs a cell has the mark alone, and its title the rest.
+const dense = () => shown.filter((one) => one.model).length >= FEW;
+const said = (column, value) => value === null ? "" : column.digits ? value.toFixed(column.digits) : !column.model ? value : value.replace(dense() ? /^(\w+).*/s : /^(\w+):?/, (_, outcome) => MARKS[outcome]);
+// Columns are as wide as what is in them: numbers at least so, and texts share what is left.
+function widths() {
+  const step = Math.ceil(total / 300), most = { message: 70, text: 28, run: 22 };
+  return shown.map((column) => {
+    if (column.model && dense()) return "minmax(24px,3fr)";
+    let wide = Math.ceil(0.9 * column.name.length) + 1;
+    for (let k = 0; k < total; k += step) wide = Math.max(wide, Math.min(most[column.kind] ?? 40, String(said(column, column.of(k))).length));
+    return column.kind === "n" ? `${wide + 1}ch` : `minmax(${Math.min(wide, column.kind === "wide" ? 18 : 13)}ch,${wide}fr)`;
+  }).join(" ");
+}
 function row(k, place) {
   const made = el("div", null, k === opened || place === at ? "r sel" : "r", "row");
   made.ariaRowIndex = place + 2;
@@ -217,9 +263,10 @@ function row(k, place) {
   for (const column of shown) {
     const value = column.of(k), box = el("span", null, column.kind, "gridcell");
     if (column.name === "case") { const link = el("a", value); link.href = address(k); link.tabIndex = -1; box.append(link); }
-    else box.textContent = column.model ? value?.replace(/^\w+:?/, (outcome) => MARKS[outcome.replace(":", "")]) : value;
+    else box.textContent = said(column, value);
     if (column.coloured && value !== null) box.classList.add(/^\w*/.exec(value)[0] || "none");
     if (value !== null && (column.model || String(value).length > 12)) box.title = column.model ? `${column.model}: ${value}` : value;
+    if (column.model && value !== null) box.ariaLabel = box.title;
     made.append(box);
   }
   return made;
@@ -237,14 +284,20 @@ function draw() {
 }
 function head() {
   shown = COLUMNS.filter((column) => !column.off);
+  const grid = $("grid"), by = sort || WORST;
+  grid.classList.toggle("dense", dense());
+  grid.style.setProperty("--cols", widths());
+  grid.style.setProperty("--row", `${height()}px`);
   const made = el("div", null, "r", "row");
   for (const column of shown) {
     const box = el("span", null, column.kind, "columnheader"), press = el("button", column.name.replace("_", " "));
-    if (column.model) { press.prepend(el("span", column.model.split("/").pop(), "long")); press.title = column.model; }
-    box.ariaSort = sort === column.name ? "ascending" : sort === `-${column.name}` ? "descending" : "none";
-    if (sort.replace(/^-/, "") === column.name) press.append(sort.startsWith("-") ? " ↓" : " ↑");
+    if (column.model) { press[dense() ? "append" : "prepend"](el("span", column.model.split("/").pop(), "long")); press.title = column.model; }
+    const ways = [column.name, `-${column.name}`];
+    if (column.kind === "n") ways.reverse();
+    box.ariaSort = !ways.includes(by) ? "none" : by[0] === "-" ? "descending" : "ascending";
+    if (ways.includes(by)) press.append(by[0] === "-" ? " ↓" : " ↑");
     press.type = "button";
-    press.onclick = () => { sort = sort === column.name ? `-${column.name}` : sort === `-${column.name}` ? "" : column.name; head(); keep(); filter(); };
+    press.onclick = () => { sort = [...ways, ""][ways.indexOf(by) + 1]; head(); keep(); filter(); };
     made.append(put(box, press));
   }
   $("thead").replaceChildren(made);
@@ -312,16 +365,6 @@ async function about(run, i) {
   return [more, (await blockOf("t", run, i))?.[i % BLOCK] ?? null];
 }
 
-// The paragraphs of the last user message that most other cases lack: from the last one on that opens an element.
-const lastSaid = (texts) => { const said = texts.m?.findLast(([role]) => role === "user")?.[1]; return typeof said === "string" ? said : ""; };
-const paragraphs = (text) => text.split(/\n\n+/);
-async function messageOf(run, i, texts) {
-  const said = lastSaid(texts), all = Object.values(await blockOf("t", run, i)), counts = new Map();
-  for (const one of all) for (const part of new Set(paragraphs(lastSaid(one)))) counts.set(part, (counts.get(part) ?? 0) + 1);
-  const own = paragraphs(said).filter((part) => all.length < 3 || counts.get(part) * 2 <= all.length);
-  const from = own.findLastIndex((part) => /^<[\w-]+>\n/.test(part));
-  return own.slice(Math.max(from, 0)).join("\n\n").replace(/^<([\w-]+)>\n([^]*?)\n<\/\1>\s*([^]*)$/, (_, tag, inside, after) => after || inside) || said;
-}
 const titled = (rows = [], tag = "h4") => rows.flatMap(([name, text]) => [el(tag, name), pre(text)]);
 
 // Replies are shown as they are, as Markdown, or with the words marked that another reply lacks.
@@ -453,8 +496,7 @@ async function open(k) {
   const data = await Promise.all(found.map(([run, i]) => about(run, i))), spoken = data.findIndex(([, texts]) => texts?.m?.length);
   const prompt = spoken < 0 ? null : data[spoken][1], top = [];
   if (prompt) {
-    const message = await messageOf(...found[spoken], prompt);
-    const said = pre(message || prompt.m.at(-1)[1]);
+    const message = prompt.a ?? prompt.m.at(-1)[1], said = pre(message);
     said.className = "said";
     top.push(el("h3", prompt.v ? "Conversation" : "Message"));
     if (prompt.m.length > 1 || message !== prompt.m[0][1]) top.push(fold("Task: the whole prompt", ...titled(prompt.m)));
@@ -584,7 +626,7 @@ const ready = (async () => {
   $("rows").onclick = (event) => { const line = event.target.closest(".r"); if (line && !event.target.closest("a")) location.hash = address(view[+line.dataset.at]); };
   $("csv").onclick = csv;
   $("plain").onclick = () => { whole = !whole && view.length <= MOST_PLAIN; draw(); };
-  narrow.onchange = draw;
+  narrow.onchange = () => { head(); draw(); };
   addEventListener("hashchange", route);
   await filter();
   await route();
