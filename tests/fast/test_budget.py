@@ -30,7 +30,7 @@ _ROOM_LINES = {
     "gateway": 7_941,
     "run, results": 7_299,
     "store": 5_127,
-    "reports, view, imports": 7_500,
+    "reports, view, imports": 7_520,
     "pytest_side": 5_080,
     "speed": 328,
     "sandbox": 3_499,
