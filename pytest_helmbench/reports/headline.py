@@ -330,9 +330,8 @@ def _run_block(run: RunGates) -> Iterator[str]:
     if total is not None and (total.coverage or 0) < run.min_coverage:
         judged = cases or JudgedCases(total.judged_rows, total.planned_rows)
         covers = f"{gate_figures(total.coverage, run.min_coverage)[0]}, wanted {wanted(run.min_coverage)}"
-        yield _line(
-            "judged", f"{judged.judged} of {judged.planned} {'rows' if cases is None else 'cases'}: {covers}"
-        )
+        noun = "evaluations" if cases is None else "cases"
+        yield _line("judged", f"{judged.judged} of {judged.planned} {noun}: {covers}")
     for verdict in run.verdicts:
         code = verdict.threshold.code
         part = None if run.score is None else run.score.of(code)

@@ -18,7 +18,7 @@ def panel_sentence(found: PanelReport) -> str:
     both, first, second = found.agreement, *found.judges
     text = (
         f"judges {first} and {second} agree on {share(both.share)} of {both.verdicts} verdicts"
-        f" ({100 * both.low:.1f} to {share(both.high)}), {_kappa(found)}"
+        f" ({100 * both.low:.1f} – {share(both.high)}), {_kappa(found)}"
     )
     if not both.disagreements:
         return text

@@ -59,7 +59,7 @@ def test_the_first_judge_is_of_record_and_disagreement_is_kept_and_shown(
     result.assert_outcomes(passed=3, failed=1)
     assert _asked(provider) == {"test/a": 4, "test/b": 4, "test/good": 4}
     sentence = (
-        "judges test/a and test/b agree on 75.0 % of 4 verdicts (30.1 to 95.4 %), kappa 0.50 (-0.23 to 1.00);"
+        "judges test/a and test/b agree on 75.0 % of 4 verdicts (30.1 – 95.4 %), kappa 0.50 (-0.23 to 1.00);"
         " 1 disagreement: 1 passed by test/a alone, 0 by test/b alone; the verdict of test/a stands"
     )
     at = provider.url.split("/")[2] + " with no key"

@@ -311,7 +311,7 @@ def cards(report: RunReport) -> Iterator[tuple[str, str, str]]:
         bounds = total.bounds
         note = ""
         if bounds is not None and total.coverage is not None and total.coverage < 1:
-            note = f"score {100 * float(bounds.low):.1f} to {share(bounds.high)}"
+            note = f"score {100 * float(bounds.low):.1f} – {share(bounds.high)}"
         yield ("coverage", share(total.coverage), note)
     errors = {
         reason or "": count for (outcome, reason), count in detail.outcomes.items() if outcome == "error"
