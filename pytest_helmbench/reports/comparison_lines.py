@@ -35,7 +35,7 @@ def shown_change(before: Fraction, after: Fraction) -> str:
     return points((other - one) / 100)
 
 
-def span(before: Fraction, after: Fraction) -> str:
+def span(before: float | Fraction | None, after: float | Fraction | None) -> str:
     """Return `89.3 → 70.8 %`."""
     return f"{share(before).removesuffix(' %')} → {share(after)}"
 
@@ -161,14 +161,14 @@ def figure_cells(found: SideBySide) -> tuple[str, ...]:
     """Return the cells below `FIGURES_HEAD`, each `before → after`."""
     sides = [
         (
-            share(run["score"]),
             "?" if run["cost_usd"] is None else usd(run["cost_usd"]),
             seconds(run["median_ms"]),
             *(f"{run[name] or 0:,}" for name in ("errors", "tokens")),
         )
         for run in (found.before, found.after)
     ]
-    return ("before → after", *(f"{one} → {other}" for one, other in zip(*sides, strict=True)))
+    pairs = (f"{one} → {other}" for one, other in zip(*sides, strict=True))
+    return ("before → after", span(found.before["score"], found.after["score"]), *pairs)
 
 
 def _some_codes(codes: Sequence[str]) -> str:
