@@ -35,7 +35,7 @@ from pytest_helmbench.reports.cards import (
 )
 from pytest_helmbench.reports.panel_tables import panel_record, panel_sentence
 from pytest_helmbench.reports.score_lines import score_lines
-from pytest_helmbench.reports.tables import points_lost, share, table
+from pytest_helmbench.reports.tables import points_lost, score_cell, table
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_report import panel_report, recorded_results, run_report
 from pytest_helmbench.results.stored_scores import scored_run, stored_score
@@ -77,7 +77,7 @@ def _run_cells(run: RunSummary, benchmark: str) -> tuple[str, ...]:
         run.status if run.scope == "whole" else f"{run.status}, {run.scope}",
         str(run.total_tests),
         *("-" if count is None else str(count) for count in (*counts, unjudged)),
-        share(run.score),
+        score_cell(run.score, run.capped),
         run_cost_text(run),
     )
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.reports.comparison_lines import p_text, points, setting_text
+from pytest_helmbench.reports.comparison_lines import p_text, points, setting_text, shown_change
 from pytest_helmbench.reports.markup import code_span, folded, pipe_table, plain
 from pytest_helmbench.reports.score_lines import SCORE_HEAD, score_cells
-from pytest_helmbench.reports.tables import cost_text, count_text, rate, seconds, share
+from pytest_helmbench.reports.tables import cost_text, count_text, rate, seconds
 from pytest_helmbench.results.comparing import RunRef
 from pytest_helmbench.results.standings import MOST_COMPARED, Board, Pair, Standing, differing_settings
 from pytest_helmbench.scoring.intervals import INTERVAL
+from pytest_helmbench.scoring.thresholds import breach_text
 
 _PAIRS_SAID = 3
 MOST_PAIRS = 30
 """So many pairs are shown in Markdown; the JSON form has all."""
 
 PAIRS_NOTE = (
-    "Pairwise: raw scores on the cases that both runs have judged, two-sided exact sign-flip test, Holm over the"
+    "Pairwise: scores on the cases that both runs have judged, two-sided exact sign-flip test, Holm over the"
     " compared pairs of the benchmark."
 )
 PAIR_HEAD = ("run", "other run", "difference (points)", "p (Holm)", "changed", "which is better")
@@ -90,7 +91,7 @@ def standings_table(board: Board) -> StandingsTable:
         winner=-1 if board.winner is None else standings.index(board.winner),
         notes=tuple(numbers) if len(standings) > 1 else (),
         said=_said(board),
-        pairs=tuple(map(_pair_cells, sorted(board.pairs, key=_doubt))),
+        pairs=tuple(_pair_cells(pair, board) for pair in sorted(board.pairs, key=_doubt)),
     )
 
 
@@ -105,9 +106,9 @@ def _named(standing: Standing, board: Board) -> str:
 def _score_cells(standing: Standing) -> tuple[str, ...]:
     if standing.score is None:
         return ("-",) * len(SCORE_HEAD)
-    first, *others = score_cells(standing.score.total)
-    cap = standing.score.capped
-    return (first if cap is None else f"{first}, capped to {share(cap)}", *others)
+    verdict = f", {breach_text(standing.score).partition(':')[0]}" if standing.score.breached else ""
+    score, *others = score_cells(standing.score.total)
+    return (score + verdict, *others)
 
 
 def _own_total(standing: Standing) -> str:
@@ -156,7 +157,7 @@ def pair_sentences(board: Board) -> Iterator[str]:
         if pair.found is None or pair.p_adjusted is None:
             yield f"{first} and {second} were not compared: {pair.reason}"
             continue
-        size = f"{points(pair.found.difference)} points, {p_text(pair.p_adjusted)}"
+        size = f"{_pair_points(pair, board)} points, {p_text(pair.p_adjusted)}"
         if pair.better is None:
             yield f"{first} and {second} do not differ beyond chance ({size})"
         else:
@@ -168,7 +169,17 @@ def _doubt(pair: Pair) -> float:
     return 2.0 if pair.p_adjusted is None else pair.p_adjusted
 
 
-def _pair_cells(pair: Pair) -> tuple[str, ...]:
+def _pair_points(pair: Pair, board: Board) -> str:
+    """Return the difference of a pair: that of the two shown scores, where these are what was compared."""
+    assert pair.found is not None
+    scores = {one.ref: one.score.score for one in board.standings if one.score is not None}
+    first, second = scores.get(pair.first), scores.get(pair.second)
+    if first is None or second is None or first - second != pair.found.difference:
+        return points(pair.found.difference)
+    return shown_change(second, first)
+
+
+def _pair_cells(pair: Pair, board: Board) -> tuple[str, ...]:
     names = (f"{pair.first.model} ({pair.first.name})", f"{pair.second.model} ({pair.second.name})")
     found = pair.found
     if found is None or pair.p_adjusted is None:
@@ -183,7 +194,7 @@ def _pair_cells(pair: Pair) -> tuple[str, ...]:
         word = "no difference shown"
     changed = f"{found.changed} of {count_text(found.units, pair.unit)}"
     p_value = p_text(pair.p_adjusted).removeprefix("p ").removeprefix("= ")
-    return (*names, points(found.difference), p_value, changed, word)
+    return (*names, _pair_points(pair, board), p_value, changed, word)
 
 
 def standings_markdown(board: Board) -> Iterator[str]:

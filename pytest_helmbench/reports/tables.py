@@ -137,6 +137,11 @@ def share(value: float | Fraction | None) -> str:
     return f"{99.9 if 0.9990 < value < 1 else 100 * float(value):.1f} %"
 
 
+def score_cell(score: float | Fraction | None, capped: float | Fraction | None) -> str:
+    """Return `67.1 %`; where a breached floor caps that, `67.1 %, capped to 50.0`."""
+    return share(score) if capped is None else f"{share(score)}, capped to {100 * float(capped):.1f}"
+
+
 def points_lost(part: Fraction) -> str:
     """Return what a case or a part has lost of the score, in points: `0.31`."""
     return f"{100 * float(part):.2f}"

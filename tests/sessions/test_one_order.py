@@ -104,3 +104,41 @@ def test_one_run_has_one_score_pass_rate_order_and_change(
     assert _first_five(texts["summary.md"], "cases failed**") == worst
     tokens = [run["comparisons"][0][side]["tokens"] for side in ("before", "after")]
     assert all(f"{tokens[0]} → {tokens[1]}" in text for text in (texts["r.md"], page, compare))
+
+
+def test_several_runs_have_their_cap_beside_the_score_and_differ_by_the_shown_scores(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = {"P1-B1-S1": 9, "P1-B2-S1": 2, "P2-B1-S1": 6}  # 74.07 − 48.15 is 25.9, 74.1 − 48.1 is 26.0
+    folder = write_tree(
+        pytester.path / "benchmark", {code: category(*["RISK"] * size) for code, size in sizes.items()}
+    )
+    (folder / "scoring.yaml").write_text("floors: {P1: 0.8}\ncap: 0.5\n")
+
+    def reply(request: Request) -> str:
+        wrong = int(request.model[-1])
+        is_wrong = any(f"Message {number}." in request.prompt for number in range(1, wrong + 1))
+        return json.dumps({"response": "So.", "category": "CALM" if is_wrong else "RISK"})
+
+    provider.reply = reply
+    models = [f"--helmbench-model=test/m{wrong}" for wrong in (1, 2, 4)]
+    run_tree(pytester, "--tb=no", *models, *_REPORTS, url=provider.url)
+    database = pytester.path / "helmbench.db"
+    markdown, page = (pytester.path / "r.md").read_text(), shown_text((pytester.path / "r.html").read_text())
+    single = captured(capsys, "report", "1", "--format=html", "--db", database)[1]
+    listed = captured(capsys, "runs", "--db", database)[1]
+    compared = captured(capsys, "compare", "1", "3", "--db", database)[1]
+
+    scores = dict(re.findall(r"\| \*{0,2}`test/(m\d)`\*{0,2} \| ([\d.]+) %", markdown))
+    assert set(scores) == {"m1", "m2", "m4"}
+    pairs = re.findall(r"\| `test/(m\d) \(run \d\)` \| `test/(m\d) \(run \d\)` \| \+([\d.]+) \|", markdown)
+    assert len(pairs) == 3
+    for first, second, change in pairs:
+        assert round(float(scores[first]) - float(scores[second]), 1) == float(change)
+    for text in (markdown, page, listed):
+        assert f"{scores['m1']} %, capped to 50.0" in text
+    assert f"{scores['m4']} %, floor breached" in markdown
+    verdict = shown_text(single).partition("points lost")[0]
+    assert verdict.count("capped to 50.0: P1") == 1
+    assert f"{scores['m1']} → {scores['m4']} %, −" in compared
+    assert f"{scores['m1']} → {scores['m4']} %  " in compared

@@ -392,7 +392,7 @@ def test_a_report_says_what_must_be_known_before_it_is_believed(
     ]
     assert (first["score"]["score"], first["score"]["capped"]) == (2 / 3, 0.25)
     assert [floor["state"] for floor in first["score"]["floors"]] == ["breached", "not evaluated"]
-    assert "| 66.7 %, capped to 25.0 % |" in captured(capsys, "report", "1", "--db", database)[1]
+    assert "| 66.7 %, capped to 25.0 |" in captured(capsys, "report", "1", "--db", database)[1]
     second = _valid(captured(capsys, "report", "--format", "json", "--db", database)[1], capsys)["runs"][0]
     assert second["score"] is None
     assert second["warnings"][0].startswith("the cases were selected by earlier outcomes (--lf, --sw)")
