@@ -40,6 +40,7 @@ def test_without_a_usable_model_everything_is_composed_priced_and_skipped(
             " *prompts *judge calls *tokens *USD low *expected *high",
             "openai/gpt-4o-mini *",
             "every prompt was composed, nothing was called, nothing was stored",
+            "next         set OP*_API_KEY: then the same command calls the model",
             "SKIPPED * dry run",
         ]
     )
@@ -67,7 +68,11 @@ def test_a_dry_run_that_was_asked_for_calls_nothing_and_knows_list_prices(
     assert provider.count == 0
     assert not (pytester.path / "helmbench.db").exists()
     result.stdout.fnmatch_lines(
-        ["helmbench: dry run (as asked for)*", "every prompt was composed, nothing was called*"]
+        [
+            "helmbench: dry run (as asked for)*",
+            "every prompt was composed, nothing was called*",
+            "next         the same command without --helmbench-dry-run calls the model",
+        ]
     )
     _, _, tokens, *own = _table(result, "test/good")
     prompt_usd = int(tokens.removeprefix("~")) / 1000
@@ -94,8 +99,8 @@ def test_a_dry_run_that_was_asked_for_calls_nothing_and_knows_list_prices(
             1,
             "nothing was judged: MINE is not set",
         ),
-        (["--helmbench-model=a/b"], "", 0, ""),
-        ([], "1", 0, ""),
+        (["--helmbench-model=a/b"], "", 0, "next         set OPENROUTER_API_KEY: then the same"),
+        ([], "1", 0, "next         set OPENROUTER_API_KEY: then the same"),
         (["--helmbench-require-run"], "", 1, "nothing was judged: OPENROUTER_API_KEY is empty"),
         (
             ["--helmbench-require-run", "--helmbench-dry-run"],
