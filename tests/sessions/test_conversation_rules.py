@@ -80,6 +80,21 @@ def test_rules_of_turns_and_a_judge_decide_and_decide_alike_from_the_record(
         assert provider.count == calls
 
 
+def test_the_list_of_many_failed_conversations_says_what_was_observed_at_a_turn(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = ("evaluation: {type: length, max: 40, turns: {1: {type: contains, expected: unplug}}}",)
+    parts = {f"PT{n}": Part(_TURNS.format(n=n), 5) for n in range(1, 6)}
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": Tree(rules, None, parts, {})})
+    provider.answers(text="Leave it\non.")
+    result = run_tree(pytester, "-q", url=provider.url)
+    result.stdout.fnmatch_lines(["*-PT1*: turn 1: expected contains unplug, observed Leave it on."])
+    monkeypatch.setenv("CI", "1")
+    result = run_tree(pytester, "-q", url=provider.url)
+    result.stdout.fnmatch_lines(["*-PT1*: turn 1: expected contains unplug"])
+    assert "Leave" not in result.stdout.str()
+
+
 def test_score_comparison_gate_pairs_and_rescore_count_one_credit_for_a_conversation(
     pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:

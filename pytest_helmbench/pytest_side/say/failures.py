@@ -28,6 +28,7 @@ from pytest_helmbench.store.read.results import ResultRow
 
 _IN_FULL_QUIETLY = 3
 _LONGEST_LINE = 400
+_LONGEST_OBSERVED = 160
 _T = TypeVar("_T")
 LossesOf: TypeAlias = Callable[[str, str], Losses]
 """Returns the losses of the closed run of a benchmark and a model."""
@@ -212,9 +213,15 @@ def short_name_of(node_id: str) -> str:
 
 def _headline(report: Any) -> str:
     text, brief = scrub(str(report.longrepr).partition("\n")[0]), getattr(report.longrepr, "brief", None)
-    if brief is None or HIDDEN not in text or HIDDEN in brief["expected"]:
+    if brief is None:
         return text
-    return f"expected {brief['expected']}, observed {brief['observed']}"  # of the user's own data
+    observed = excerpt(" ".join(brief["observed"].split()), _LONGEST_OBSERVED)
+    if HIDDEN in text and HIDDEN not in brief["expected"]:
+        return f"expected {brief['expected']}, observed {observed}"  # of the user's own data
+    if not brief["unlike"] or brief["observed"] in text:
+        return text
+    also = f"; {brief['also']}" if brief["also"] else ""
+    return f"{brief['expected'] if also else text}, observed {observed}{also}"  # running text of the reply
 
 
 def same_errors(texts: Iterable[str]) -> Sequence[tuple[int, int]]:
