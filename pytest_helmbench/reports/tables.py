@@ -181,7 +181,7 @@ def reasons_text(reasons: Mapping[str, int]) -> str:
 
 def _cell(text: str) -> str:
     indent = len(text) - len(text.lstrip(" "))
-    return " " * indent + excerpt(" ".join(text.split()), _WIDEST)
+    return " " * indent + fitted(excerpt(" ".join(text.split()), 4 * _WIDEST), _WIDEST)
 
 
 def text_of(value: object) -> str:

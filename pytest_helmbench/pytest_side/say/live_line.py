@@ -17,7 +17,7 @@ from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.pytest_side.say.announcement import plan_price
 from pytest_helmbench.pytest_side.say.printing import in_ci, printed
-from pytest_helmbench.reports.tables import cost_text, display_width, reasons_text, usd
+from pytest_helmbench.reports.tables import cost_text, display_width, fitted, reasons_text, usd
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.scoring.intervals import Interval, rows_interval
@@ -235,7 +235,7 @@ def live_text(progress: SessionProgress, columns: int) -> str:
         if display_width(" · ".join(parts.values())) <= columns:
             break
         parts.pop(name, None)
-    return " · ".join(parts.values())[:columns]
+    return fitted(" · ".join(parts.values()), columns)
 
 
 def _parts(progress: SessionProgress) -> dict[str, str]:

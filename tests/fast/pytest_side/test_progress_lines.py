@@ -10,7 +10,7 @@ from pytest_helmbench.core.scrub import HIDDEN_TEXT
 from pytest_helmbench.pytest_side.say.case_text import brief_parts, brief_text
 from pytest_helmbench.pytest_side.say.failures import same_errors
 from pytest_helmbench.pytest_side.say.live_line import SessionProgress, live_text, progress_text
-from pytest_helmbench.reports.tables import table
+from pytest_helmbench.reports.tables import display_width, table
 from pytest_helmbench.results.run_counts import RunCounts
 
 
@@ -50,7 +50,9 @@ def test_of_several_models_the_line_has_the_leader() -> None:
         "test/" + "長" * 30: judged(96, 4),
         "test/unasked": RunCounts(),
     }
-    line = live_text(SessionProgress(RunCounts.sum(models.values()), models, 300, 0.1, 60.0), 100)
+    progress = SessionProgress(RunCounts.sum(models.values()), models, 300, 0.1, 60.0)
+    assert display_width(live_text(progress, 60)) <= 60
+    line = live_text(progress, 100)
     assert line.startswith(f"101/300 done · leader test/{'長' * 24}… 96.0 % ± 4.1 · ")
 
 
