@@ -31,7 +31,7 @@ _ROOM_LINES = {
     "run, results": 7_299,
     "store": 5_127,
     "reports, view, imports": 7_520,
-    "pytest_side": 5_080,
+    "pytest_side": 5_120,
     "speed": 328,
     "sandbox": 3_499,
     "engine": 1_702,

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.model import NO_MODEL
 from pytest_helmbench.core.outline import RowOutline
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.work import Route
@@ -121,6 +122,17 @@ def dry_run_lines(rows: Sequence[DryRow], width: int | None = None) -> list[str]
     shown = [*rows, _together(rows, "together")] if len(rows) > 1 else rows
     spare = (("judge calls",), ("tokens",))
     return [*table(head, map(_dry_cells, shown), left=("",), width=width, spare=spare), _NOTHING_CALLED]
+
+
+def after_dry_run(plan: Plan, coordinator: Coordinator) -> str:
+    """Return the command that calls the models of a dry run; empty where the reason for it says what helps."""
+    if coordinator.settings.dry_run:
+        return "the same command without --helmbench-dry-run calls the model"
+    variables = dict.fromkeys(run.variable for run in plan.runs if run.variable)
+    if variables:
+        return f"set {' and '.join(variables)}: then the same command calls the model"
+    is_named = any(run.model != NO_MODEL for run in plan.runs)
+    return "" if is_named else "the same command with --helmbench-model=PROVIDER/MODEL calls that model"
 
 
 def _together(rows: Sequence[DryRow], name: str) -> DryRow:

@@ -14,11 +14,10 @@ from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.kind_words import RunWords
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.model import NO_MODEL
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.gateway.providers.servers import is_embedded
-from pytest_helmbench.pytest_side.say.announcement import DryRow, dry_run_lines, run_price
+from pytest_helmbench.pytest_side.say.announcement import DryRow, after_dry_run, dry_run_lines, run_price
 from pytest_helmbench.pytest_side.say.printing import Line, in_ci
 from pytest_helmbench.pytest_side.say.run_names import (
     names_of_benchmarks,
@@ -104,7 +103,7 @@ def session_lines(
     if found is not None and gated:
         return [*lines, *gate_block(found)]
     hint = "" if found is None or found.holds is None else found.hint
-    hint = hint or (_after_dry_run(plan, coordinator) if plan.dry else "")
+    hint = hint or (after_dry_run(plan, coordinator) if plan.dry else "")
     return [*lines, labelled("next", hint)] if hint else lines
 
 
@@ -297,17 +296,6 @@ def _dry_lines(plan: Plan, coordinator: Coordinator, width: int | None) -> list[
         for run in plan.runs
     ]
     return [*dry_run_lines(rows, width), *_sample_lines(coordinator)]
-
-
-def _after_dry_run(plan: Plan, coordinator: Coordinator) -> str:
-    """Return the command that calls the models of a dry run; empty where the reason for it says what helps."""
-    if coordinator.settings.dry_run:
-        return "the same command without --helmbench-dry-run calls the model"
-    variables = dict.fromkeys(run.variable for run in plan.runs if run.variable)
-    if variables:
-        return f"set {' and '.join(variables)}: then the same command calls the model"
-    is_named = any(run.model != NO_MODEL for run in plan.runs)
-    return "" if is_named else "the same command with --helmbench-model=PROVIDER/MODEL calls that model"
 
 
 def _sample_lines(coordinator: Coordinator) -> list[str]:
