@@ -101,6 +101,7 @@ def test_where_nothing_is_judged_the_reason_fits(tmp_path: Path, columns: int) -
     assert terminal.watch() == pytest.ExitCode.TESTS_FAILED
     shown = _summary(terminal, columns)
     assert sum(line.startswith(_MODEL[0]) for line in shown) == 1
+    assert " P1 " not in shown[1]
     assert "connection refused" in " ".join(map(str.strip, shown))
 
 

@@ -368,7 +368,9 @@ def score_table(
         verbose: Add the speed, and the parts of each run as rows below it.
         width: Most columns of a line; None for any.
     """
-    codes = {part.code: None for run in runs if run.score is not None for part in run.score.pillars}
+    codes = {
+        part.code: None for run in runs if run.value is not None and run.score for part in run.score.pillars
+    }
     has_columns = one_benchmark and not verbose and 1 < len(codes) <= _MOST_PILLARS
     pillars = sorted(codes, key=natural_key) if has_columns else []
     head = ["", "score", "95 % interval", *pillars, "right", "not judged", "USD"]
