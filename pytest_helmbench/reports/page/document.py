@@ -113,15 +113,17 @@ def html_page(
             f" {LARGEST_BYTES / 1_000_000:.0f}\n  hint: --with-text=failures or fewer runs make it smaller"
         )
     names = ("page", "board") if live is None else ("page", "board", "live")
+    code = _code_of(*(f"{name}.js" for name in names))
     page = _rendered(
         "page.html.jinja",
         [f"{name}.css" for name in names],
-        [f"{name}.js" for name in names],
+        ["loader.js"],
+        code_hash=_code_hash(code),
         parts=parts,
         boards=_boards(parts, found, messages),
         messages=messages,
         facts=list(_facts(parts)),
-        blocks=blocks,
+        blocks=[*blocks, Block.of("code", code)],
         badge=_BADGES[texts],
         has_texts=texts.any,
         has_comparison=any(part.comparison is not None for part in parts),
