@@ -331,7 +331,7 @@ def _run_block(run: RunGates) -> Iterator[str]:
         judged = cases or JudgedCases(total.judged_rows, total.planned_rows)
         covers = f"{gate_figures(total.coverage, run.min_coverage)[0]}, wanted {wanted(run.min_coverage)}"
         noun = "evaluations" if cases is None else "cases"
-        yield _line("judged", f"{judged.judged} of {judged.planned} {noun}: {covers}")
+        yield _line("judged", f"{judged.judged} of {judged.planned} {noun}, coverage {covers}")
     for verdict in run.verdicts:
         code = verdict.threshold.code
         part = None if run.score is None else run.score.of(code)

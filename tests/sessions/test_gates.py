@@ -132,7 +132,7 @@ def test_cases_that_were_never_judged_fail_the_gate_unless_less_coverage_is_allo
     alone = run_tree(pytester, "--helmbench-min-coverage=0.6", url=provider.url)
     assert alone.ret == _FAILED
     assert _gates(alone) == [
-        "  judged     1 of 2 cases: 50.0 %, wanted 60 %",
+        "  judged     1 of 2 cases, coverage 50.0 %, wanted 60 %",
         "✗ FAILS   test/good: 1 of 2 cases not judged",
     ]
 

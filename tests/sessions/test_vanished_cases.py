@@ -105,7 +105,7 @@ def test_what_broken_scenarios_would_have_run_is_planned_and_never_judged_wherev
     )
 
     ran.assert_outcomes(passed=3, errors=1)
-    assert "3 of 5 cases: 60.0 %, wanted 61 %" in ran.stdout.str()
+    assert "3 of 5 cases, coverage 60.0 %, wanted 61 %" in ran.stdout.str()
     assert rows(database, "SELECT coverage, score, status FROM evaluation_runs") == [(0.6, 1.0, "partial")]
     assert json.loads(report.read_text())["runs"][0]["run"]["coverage"] == 0.6
     selected = run_tree(pytester, mode, "--helmbench-select=P1-B1-S1-C1,P1-B1-S2-C1-PT2", url=provider.url)

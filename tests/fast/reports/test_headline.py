@@ -52,7 +52,7 @@ def test_a_gate_ends_in_one_headline_then_score_baseline_cases_and_what_to_do() 
     shown = ", ".join(f"P1-B1-S1-C1-PT{number} (severity 11)" for number in range(5))
     assert gate_block(found) == [
         found.text,
-        "  judged     20 of 21 cases: 95.2 %, wanted 100 %",
+        "  judged     20 of 21 cases, coverage 95.2 %, wanted 100 %",
         "  score      90.0 % (69.9 – 97.2), threshold 85.0 %: reached, but not beyond chance",
         "  baseline   run 1: 87.8 → 87.2 %, −0.6 points (90 %: −2.8 to +1.5): not shown to be worse;"
         " a drop of about 4 points would be seen 4 times of 5",
