@@ -12,7 +12,7 @@ from pytest_helmbench.scoring.reruns import RepetitionRates, Rerun
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
 from pytest_helmbench.scoring.thresholds import breach_text
 
-SCORE_HEAD = ("score", INTERVAL, "right", "coverage", "judged")
+SCORE_HEAD = ("score", INTERVAL, "right", "coverage", "evaluations")
 
 
 def interval_text(score: Score) -> str:

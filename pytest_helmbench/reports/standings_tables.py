@@ -202,7 +202,7 @@ def standings_markdown(board: Board) -> Iterator[str]:
     shown = standings_table(board)
     columns = dict(zip(shown.head, zip(*shown.rows, strict=True), strict=True))
     left_out = {*_SPEEDS, *(name for name, usual in _USUAL.items() if {*columns.get(name, ())} == {usual})}
-    left_out |= {"judged"} if "coverage" in left_out else set()
+    left_out |= {"evaluations"} if "coverage" in left_out else set()
     head = [name for name in shown.head if name not in left_out]
     rows = []
     for number, (run, model, *cells) in enumerate(zip(*map(columns.__getitem__, head), strict=True)):

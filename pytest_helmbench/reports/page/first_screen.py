@@ -27,7 +27,7 @@ _CASES = 5
 _DISC, _DOTS = 19, 620
 """Width of a mark and of its axis, in pixels; a wider axis has more room between marks."""
 _FIRST = ("run", "model", "score", INTERVAL, "right")
-_INSTEAD = frozenset(("coverage", "judged", "cost USD", "in all", "median time"))
+_INSTEAD = frozenset(("coverage", "evaluations", "cost USD", "in all", "median time"))
 """Columns of other reports that a page says in fewer: `not judged`, `USD`, `time`."""
 _OF_ONE = frozenset(("verdict", "own total"))
 
