@@ -212,7 +212,7 @@ class SessionEnd:
 
 
 class LastLine:
-    """Prints the headline behind pytest's own count."""
+    """Prints the headline behind pytest's own count; with -qq there is none, and the block above has the headline."""
 
     def __init__(self, config: pytest.Config, end: SessionEnd, shown: ShownFailures) -> None:
         self._config = config
@@ -229,6 +229,8 @@ class LastLine:
         """Print after all other plugins."""
         yield
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None and self._end.headline is not None:
-            for line in printed(self._config.get_terminal_writer(), [Line(self._end.headline.text, "bold")]):
+        found = self._end.headline
+        is_repeated = self._config.get_verbosity() < -1 and found is not None and found.holds is not None
+        if reporter is not None and found is not None and not is_repeated:
+            for line in printed(self._config.get_terminal_writer(), [Line(found.text, "bold")]):
                 reporter.write_line(line)

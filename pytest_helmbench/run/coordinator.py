@@ -187,8 +187,8 @@ class Coordinator:
         calls, usd = calls_left_out(self.settings.db, resumption.session_id)
         if calls:
             self.note(
-                f"{calls} call{'s were' if calls > 1 else ' was'} on the wire when an earlier part of this session was"
-                f" killed, and may be billed: the budget counts {usd:.4f} USD for it"
+                f"{calls} call{'s were' if calls > 1 else ' was'} in flight when an earlier part of this session was"
+                f" killed: the budget counts {usd:.4f} USD for it"
             )
         return session_cost(self.settings.db, resumption.session_id) + usd
 

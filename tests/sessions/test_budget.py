@@ -201,7 +201,7 @@ def test_the_calls_of_a_killed_session_count_when_it_goes_on(
 
     assert 1 <= provider.count <= 2
     result.stdout.fnmatch_lines(
-        ["4 calls were on the wire when an earlier part * may be billed: the budget counts 5.2429 USD for it"]
+        ["4 calls were in flight when an earlier part * killed: the budget counts 5.2429 USD for it"]
     )
     database = pytester.path / "helmbench.db"
     # Their cost is unknown; those of now have returned.

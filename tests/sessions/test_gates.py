@@ -51,6 +51,10 @@ def test_a_gate_that_holds_forgives_wrong_answers_and_says_what_is_inconclusive(
         "  score P2-B1 100.0 % (34.2 – 100.0, only 2 perturbations), threshold 100.0 %"
     )
     assert last.startswith("✓ HOLDS   test/good: 75.0 % (")
+    quiet = run_tree(pytester, "-qq", "--helmbench-min-score=0.75,P1=0.5,P2-B1=1", url=provider.url)
+    assert (
+        quiet.stdout.str().count("✓ HOLDS") == 1
+    )  # pytest's count does not stand between block and last line
     assert last.endswith("threshold 75.0, P1 threshold 50.0, P2-B1 threshold 100.0")
 
 
