@@ -21,26 +21,26 @@ from pytest_helmbench.options.declarations import OPTIONS
 _COUNTED = {".py", ".js", ".cjs", ".mjs", ".sql", ".jinja", ".css"}
 _SLACK = 1.02
 """A figure of lines is set anew with every issue; between two issues, changes may exceed it by this factor."""
-_PACKAGE_LINES = 76_927
+_PACKAGE_LINES = 77_915
 _ROOM_LINES = {
     "benchmarks/packs": 12_774,
     "benchmarks/bench_packs": 5_450,
-    "benchmarks/scenario_trees": 5_410,
+    "benchmarks/scenario_trees": 5_413,
     "benchmarks": 1_998,
-    "gateway": 7_941,
-    "run, results": 7_299,
-    "store": 5_127,
-    "reports, view, imports": 7_520,
-    "pytest_side": 5_120,
+    "gateway": 7_932,
+    "run, results": 7_363,
+    "store": 5_140,
+    "reports, view, imports": 7_679,
+    "pytest_side": 5_192,
     "speed": 328,
     "sandbox": 3_499,
     "engine": 1_702,
-    "core": 3_393,
-    "scoring": 2_620,
-    "cli": 2_871,
-    "files, judging, options, plugin": 4_437,
+    "core": 3_431,
+    "scoring": 2_635,
+    "cli": 2_927,
+    "files, judging, options, plugin": 4_452,
 }
-_TEST_LINES = 57_472
+_TEST_LINES = 58_290
 _MOST = {"modules": 400, "settings": 75, "commands": 20, "dependencies": 15}
 
 
