@@ -68,7 +68,8 @@ def runs_command(db: Path | None, *, as_json: bool) -> None:
 
 def _run_cells(run: RunSummary, benchmark: str) -> tuple[str, ...]:
     counts = (run.passed_tests, run.failed_tests)
-    unjudged = None if run.error_tests is None else run.error_tests + (run.skipped_tests or 0)
+    judged = None if run.passed_tests is None else run.passed_tests + (run.failed_tests or 0)
+    unjudged = None if judged is None else run.total_tests - judged
     return (
         str(run.id),
         run.started_at[:16].replace("T", " "),

@@ -379,8 +379,8 @@ def test_runs_shows_what_a_killed_run_has_stored(
         process.kill()
     code, shown, _ = captured(capsys, "runs")
     assert code == 0
-    cases, failed, _, *score = shown.split()[-5:]
-    assert (cases, failed, score) == ("5", "4", ["0.0", "%"])
+    cases, failed, unjudged, *score = shown.split()[-5:]
+    assert (cases, failed, unjudged, score) == ("5", "4", "1", ["0.0", "%"])
     assert " interrupted " in shown
     (run,) = json.loads(captured(capsys, "runs", "--json")[1])
     assert (run["failed_tests"], run["passed_tests"], run["score"], run["known_cost_usd"]) == (
