@@ -96,7 +96,7 @@ def test_errors_and_skips_run_again_and_judged_cases_stand(
     # The table has the whole run, the last line of the summary what was done now.
     second.stdout.fnmatch_lines(
         [
-            "test/good * 50 % *1  0.0040",
+            "test/good * 50.0 % *1  0.0040",
             "notes        *went on with run 1: 3 judged cases were stored*",
             "1 judged in * s *",
         ]

@@ -57,7 +57,7 @@ def test_every_scenario_is_an_item_with_a_verdict_and_the_pack_keeps_its_own_sca
             "expected pass, observed partial (score 60)",
             "half of it",
             "test/good: the pack's own total: 260 points; TC-01 80, TC-02 20, TC-03 60, *100*",
-            "test/good *50.0 * 50 % *0 *",
+            "test/good *50.0 * 50.0 % *0 *",
         ]
     )
     assert provider.count == 4

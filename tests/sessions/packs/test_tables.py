@@ -454,5 +454,5 @@ def test_two_commands_lead_from_a_table_to_a_page_with_the_question_of_every_row
     result.assert_outcomes(passed=68, failed=32)
     assert 'row-3[test/good]: expected ["6", "das Doppelte von 3"], observed 3' in result.outlines
     assert helmbench(folder.path, "report", "--format=html", "-o", "r.html").returncode == 0
-    found = cells_of((folder.path / "r.html").read_text("utf-8"), "question")
+    found = cells_of((folder.path / "r.html").read_text("utf-8"), "message")
     assert found[0].startswith("Größe 1: Wie viel ist 1 × 2; „schnell")
