@@ -159,9 +159,7 @@ def test_scores_are_shares_by_family_and_metadata_in_every_report(
     }
     for name, (passed, judged, planned) in shares.items():
         score = 100 * passed / judged
-        result.stdout.re_match_lines(
-            [rf"  {name} +{score:.1f}  .* {score:.1f} % +{planned - judged}( |$)"]
-        )
+        result.stdout.re_match_lines([rf"  {name} +{score:.1f}  .* {score:.1f} % +{planned - judged}( |$)"])
     document = json.loads((pytester.path / "report.json").read_text())
     monkeypatch.chdir(pytester.path)
     capsys.readouterr()
