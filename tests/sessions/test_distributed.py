@@ -69,8 +69,8 @@ def test_workers_share_concurrency_cases_and_python_tests(
 
 def test_a_killed_worker_costs_nothing_that_was_paid(pytester: pytest.Pytester, provider: Provider) -> None:
     _benchmark(pytester)
-    # The first cases are answered, the rest hang: both workers have outcomes in hand and calls in flight.
-    answered = _CASES // 2
+    # The first cases are answered, the rest hang: both workers have calls in flight, though one had all the answers.
+    answered = _CASES // 4
     provider.answers(times=answered)
     provider.answers(hang=True)
     pytester.makepyfile(
@@ -94,7 +94,7 @@ def test_a_killed_worker_costs_nothing_that_was_paid(pytester: pytest.Pytester, 
     until(lambda: provider.count == answered + 6, "the calls of the rest go out")
     database = pytester.path / "helmbench.db"
     until(
-        lambda: rows(database, "select count(*) from results")[0][0] == answered, "the first half is judged"
+        lambda: rows(database, "select count(*) from results")[0][0] == answered, "the first ones are judged"
     )
     in_flight = [_asked(request) for request in provider.requests[-6:]]
     provider.answers()
