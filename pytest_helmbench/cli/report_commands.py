@@ -293,11 +293,16 @@ def _without_candidate(
     before: Addressed, pairs: Sequence[tuple[RunRef | PairError, RunRef]], limits: tuple[Limit, ...]
 ) -> Iterator[RunComparison]:
     """Yield a comparison for each run of the baseline whose benchmark has none in the candidate's session."""
-    paired = {first for first, _ in pairs if isinstance(first, RunRef)}
-    models = {second.model for _, second in pairs}
-    names = {ref.benchmark.name for ref in paired}
+    models = {
+        second.model
+        for first, second in pairs
+        if isinstance(first, RunRef)
+        and first.model == second.model  # two of different models, or of one session, are compared alone
+        and (first.path, first.session_id) != (second.path, second.session_id)
+    }
+    names = {second.benchmark.name for _, second in pairs}
     for ref in before.session:
-        if len(paired) == len(pairs) and ref.model in models and ref.benchmark.name not in names:
+        if ref.model in models and ref.benchmark.name not in names:
             reason = f"the candidate has no run of {ref.benchmark.name}"
             yield RunComparison(ref.model, None, ref, limits, reason=reason)
 

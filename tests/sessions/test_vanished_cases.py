@@ -231,6 +231,21 @@ def test_shards_and_a_comparison_see_a_benchmark_that_is_gone_as_a_whole(
     assert "the candidate has no run of beta" in capsys.readouterr().out
 
 
+def test_two_runs_of_one_session_are_compared_without_its_other_benchmarks(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _three_benchmarks(pytester)
+    provider.reply = lambda ask: "B" if "ANSWER: B" in ask.prompt else None
+    models = [f"--helmbench-model=test/{name}" for name in ("a", "b")]
+    run_pytest(pytester, "suites", f"--helmbench-base-url={provider.url}", *models)
+    stored = rows(pytester.path / "helmbench.db", "SELECT id FROM evaluation_runs ORDER BY benchmark_id, id")
+    first, second = (str(run_id) for (run_id,) in stored[:2])
+    capsys.readouterr()
+
+    assert main(["compare", first, second]) == 0
+    assert "the candidate has no run" not in capsys.readouterr().out
+
+
 def test_a_benchmark_that_a_selection_leaves_out_is_not_gone(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
