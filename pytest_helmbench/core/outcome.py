@@ -70,6 +70,22 @@ class Parse(StrEnum):
     RECOVERED = "recovered"
 
 
+class Beside(StrEnum):
+    """The mark of a verdict that what was judged could have forged; a verdict without one it could not."""
+
+    IN_PROCESS = "in_process"
+    OWN_BOX = "own_box"
+
+    @property
+    def said(self) -> str:
+        """The mark in words for people."""
+        return (
+            "could run beside its judge"
+            if self is Beside.IN_PROCESS
+            else "passed only in the agent's own box"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens and cost of one call, or summed over several; None is unknown, never 0.
@@ -248,7 +264,7 @@ class Evaluation:
         parse: How JSON was found; None where none was looked for.
         observed: For people: what came, cut to 200 characters; `HIDDEN_TEXT` where that is running text of the reply.
         justification: The judge's; None for field rules.
-        in_process: What was judged could run beside what judged it, and so might have forged the verdict.
+        beside: The mark of a verdict that what was judged could have forged; None for most.
         judgements: What each of several marking models said, in their order; empty where one alone has judged.
         observed_text: The running text that was observed, cut likewise: shown only where replies are. None for none.
     """
@@ -263,7 +279,7 @@ class Evaluation:
     expected: str
     observed: str
     justification: str | None = None
-    in_process: bool = False
+    beside: Beside | None = None
     judgements: tuple[Judgement, ...] = ()
     observed_text: str | None = None
 

@@ -51,7 +51,7 @@ EVALUATION_FIELDS = (
     "parse",
     "expected",
     "observed",
-    "in_process",
+    "beside",
 )
 """The fields of an evaluation in exports and reports."""
 
@@ -360,8 +360,8 @@ def _evaluation_lines(evaluation: Evaluation) -> list[str]:
     ]
     if evaluation.parse is not None:
         lines.append(f"  JSON      read {evaluation.parse}")
-    if evaluation.in_process:
-        lines.append("  in_process: what was judged could run beside what judged it")
+    if evaluation.beside is not None:
+        lines.append(f"  {evaluation.beside}: {evaluation.beside.said}")
     if evaluation.justification:
         lines.append(f"  {justified_by(evaluation.rule):<9} {' '.join(evaluation.justification.split())}")
     return lines

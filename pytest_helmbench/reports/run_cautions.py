@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from pytest_helmbench.core.case_texts import unreachable_hint
-from pytest_helmbench.core.outcome import Parse, Verdict
+from pytest_helmbench.core.outcome import Beside, Parse, Verdict
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.run_facts import unjudged_rows
 from pytest_helmbench.reports.score_lines import score_doubts, score_notes
@@ -182,8 +182,10 @@ def answer_doubts(model: str, counts: RunCounts) -> Iterator[str]:
     if counts.judged and counts.form_faults > _MANY_FORM_FAULTS * counts.judged:
         over = f", {share(counts.verdicts[Verdict.PASSED] / readable)} of the others pass" if readable else ""
         yield f"{counts.form_faults} of {counts.judged} failed for the form of the reply{over}"
-    if counts.in_process:
-        yield f"{counts.in_process} of {count_text(counts.judged, 'verdict')} in_process (docs/trust.md)"
+    marks = [f"{counts.beside[mark]} {mark}" for mark in Beside if counts.beside[mark]]
+    if marks:
+        first, _, rest = ", ".join(marks).partition(" ")
+        yield f"{first} of {count_text(counts.judged, 'verdict')} {rest} (docs/trust.md)"
 
 
 def cut_sentences(counts: RunCounts) -> Iterator[str]:

@@ -13,6 +13,7 @@ from pytest_helmbench.core.outcome import (
     NO_ANSWER,
     NO_MODEL_CALL,
     AttemptRecord,
+    Beside,
     Outcome,
     Parse,
     ResultRecord,
@@ -39,7 +40,7 @@ class RunCounts:
         parses: How the JSON of replies was read.
         unstated: Judged cases whose reply states no answer, and which no model has read.
         form_faults: Judged cases that fell for the form of their reply.
-        in_process: Judged cases whose verdict what was judged might have forged.
+        beside: Judged cases by the mark of their verdict; those without a mark are left out.
         neutral_wrong: Failed cases that scores ignore.
         no_cases: Tests that asked no model; they are counted nowhere else.
         calls: Requests sent, by purpose.
@@ -65,7 +66,7 @@ class RunCounts:
     from_record: Counter[Verdict] = field(default_factory=Counter)
     unstated: int = 0
     form_faults: int = 0
-    in_process: int = 0
+    beside: Counter[Beside] = field(default_factory=Counter)
     neutral_wrong: int = 0
     no_cases: int = 0
     calls: Counter[str] = field(default_factory=Counter)
@@ -162,7 +163,7 @@ class RunCounts:
             return
         self.from_record[outcome.verdict] += record.from_record
         self.parses.update(part.parse for part in outcome.evaluations if part.parse is not None)
-        self.in_process += any(part.in_process for part in outcome.evaluations)
+        self.beside.update({part.beside for part in outcome.evaluations if part.beside is not None})
         self._add(outcome.verdict, outcome.reason, 1, neutral=record.neutral)
         if outcome.judged and not record.neutral:
             stake = abs(record.severity) or 1
@@ -176,7 +177,7 @@ class RunCounts:
         for outcome, reason, neutral, rows in found.results:
             self._add(Verdict(outcome), reason, rows, neutral=bool(neutral))
         self.parses.update({Parse(parse): rows for parse, rows in found.parses.items()})
-        self.in_process += found.in_process
+        self.beside.update({Beside(mark): rows for mark, rows in found.beside.items()})
         for finish in found.finishes:
             self._add_replies(*finish)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pytest_helmbench.store.fault import StoreError
 
-VERSION = 5
+VERSION = 6
 """`PRAGMA user_version` of a file that this version reads and writes."""
 
 
@@ -271,7 +271,7 @@ CREATE TABLE evaluations (
     observed TEXT NOT NULL,
     observed_text TEXT,
     justification TEXT,
-    in_process INTEGER NOT NULL DEFAULT 0
+    beside TEXT CHECK (beside IN ('in_process', 'own_box'))
 ) STRICT;
 
 CREATE INDEX idx_evaluations_result_id ON evaluations (result_id);
@@ -426,7 +426,7 @@ _RESULTS_VIEW = """CREATE VIEW v_results AS
         evaluations.credit,
         evaluations.parse,
         evaluations.justification,
-        evaluations.in_process,
+        evaluations.beside,
         results.latency_ms,
         results.prompt_tokens,
         results.completion_tokens,

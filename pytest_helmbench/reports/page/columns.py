@@ -235,7 +235,7 @@ def _details(
     """Return what the columns do not say of a case; nothing for most."""
     found: dict[str, object] = {}
     with_text = texts.of(row.outcome)
-    if len(row.evaluations) > 1 or any(one.in_process or has_lines(one.observed) for one in row.evaluations):
+    if len(row.evaluations) > 1 or any(one.beside or has_lines(one.observed) for one in row.evaluations):
         found["e"] = [check for one in row.evaluations for check in _checks(one, with_text=with_text)]
     if calls:
         found["c"] = [_call(call, with_text=with_text) for call in calls]
@@ -256,7 +256,8 @@ def _checks(evaluation: Evaluation, *, with_text: bool) -> Iterator[list[object]
     parts = [part.groups() for line in lines if (part := _PART.match(line))]
     values = (None, None) if parts else (excerpt(evaluation.expected, OBSERVED_LIMIT), observed)
     verdict = (int(evaluation.passed), evaluation.credit, evaluation.parse)
-    yield [scrub(evaluation.criterion), evaluation.rule, *verdict, *values, int(evaluation.in_process)]
+    marked = 0 if evaluation.beside is None else evaluation.beside.said
+    yield [scrub(evaluation.criterion), evaluation.rule, *verdict, *values, marked]
     for (indent, mark, rule, expected, seen), below in zip(parts, (*parts[1:], ("",)), strict=False):
         wanted = None if len(below[0]) > len(indent) else expected
         yield ["", rule, int(mark == MARKS[1]), None, None, wanted, seen, 0, 1 + len(indent) // 2]

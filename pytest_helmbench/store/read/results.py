@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.kind_words import ResultWords
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import FORM_REASONS, Cell, Evaluation, Event, Parse
+from pytest_helmbench.core.outcome import FORM_REASONS, Beside, Cell, Evaluation, Event, Parse
 from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.store.plan_rows import IS_CASE
 from pytest_helmbench.store.read.connection import reading
@@ -94,9 +94,10 @@ _COUNTED_EVALUATIONS = """
     JOIN results ON results.id = evaluations.result_id
     WHERE results.run_id = ? GROUP BY 1, 2
 """
-_IN_PROCESS = """
-    SELECT count(DISTINCT evaluations.result_id) FROM evaluations JOIN results ON results.id = evaluations.result_id
-    WHERE results.run_id = ? AND evaluations.in_process
+_MARKED = """
+    SELECT evaluations.beside, count(DISTINCT evaluations.result_id) FROM evaluations
+    JOIN results ON results.id = evaluations.result_id
+    WHERE results.run_id = ? AND evaluations.beside IS NOT NULL GROUP BY 1
 """
 _FINISHES = """
     SELECT finish_reason, count(*), total(inner_thoughts) FROM (
@@ -205,8 +206,11 @@ def evaluations_of(
         # A judged case has no reason of form, and a field rule has one evaluation: the reason is its own.
         reason = row["result_reason"] if row["result_reason"] in FORM_REASONS else None
         parse = None if row["parse"] is None else Parse(str(row["parse"]))
-        flags = {"passed": bool(row["passed"]), "in_process": bool(row.get("in_process"))}
-        found[row["result_id"]].append(from_row(Evaluation, row, reason=reason, parse=parse, **flags))
+        beside = None if row["beside"] is None else Beside(str(row["beside"]))
+        passed = bool(row["passed"])
+        found[row["result_id"]].append(
+            from_row(Evaluation, row, reason=reason, parse=parse, passed=passed, beside=beside)
+        )
     return {key: tuple(evaluations) for key, evaluations in found.items()}
 
 
@@ -322,14 +326,14 @@ class RecordedOutcomes:
         results: Outcome, reason (None for a plain verdict), whether scores ignore them, and how many there are.
         parses: Evaluations by how their reply was read; those that read no JSON are left out.
         rules: Evaluations by rule.
-        in_process: Results whose verdict what was judged might have forged.
+        beside: Results by the mark of their verdict; those without one are left out.
         finishes: Replies by their provider's word for their end, and how many thoughts stood inside of them.
     """
 
     results: tuple[tuple[str, str | None, int, int], ...]
     parses: Mapping[str, int]
     rules: Mapping[str, int]
-    in_process: int
+    beside: Mapping[str, int]
     finishes: tuple[tuple[str | None, int, int], ...] = ()
 
 
@@ -343,6 +347,6 @@ def recorded_outcomes(path: Path, run_id: int) -> RecordedOutcomes:
             rules[rule] += rows
             if parse is not None:
                 parses[parse] += rows
-        (in_process,) = conn.execute(_IN_PROCESS, (run_id,)).fetchone()
+        beside = dict(conn.execute(_MARKED, (run_id,)).fetchall())
         finishes = tuple(conn.execute(_FINISHES, (run_id,)).fetchall())
-    return RecordedOutcomes(results, parses, rules, in_process, finishes)
+    return RecordedOutcomes(results, parses, rules, beside, finishes)

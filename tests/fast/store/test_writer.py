@@ -18,6 +18,7 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import Component, Scenario,
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import (
     AttemptRecord,
+    Beside,
     Evaluation,
     Outcome,
     Parse,
@@ -27,10 +28,14 @@ from pytest_helmbench.core.outcome import (
 )
 from pytest_helmbench.core.outline import BehaviourEntry, PillarEntry, Scoring
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
+from pytest_helmbench.reports.cards import case_card, evaluation_cells
+from pytest_helmbench.reports.run_cautions import answer_doubts
+from pytest_helmbench.results.run_counts import RunCounts, recorded_counts
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.read.connection import reading
 from pytest_helmbench.store.read.costs import CostRange, price_history
+from pytest_helmbench.store.read.results import recorded_outcomes, results
 from pytest_helmbench.store.read.runs import run_summary, runs
 from pytest_helmbench.store.write.run_rows import RunRecord, RunTotals
 from pytest_helmbench.store.write.writer import Store
@@ -173,6 +178,27 @@ def ask(path: Path, store: Store) -> Query:
             return [dict(row) for row in conn.execute(query, values)]
 
     return rows
+
+
+def test_the_mark_of_a_verdict_is_kept_counted_and_said(path: Path, store: Store) -> None:
+    marks = [Beside.IN_PROCESS, Beside.IN_PROCESS, Beside.OWN_BOX, None]
+    (run_id,) = store.open_runs("session", [run_record()])
+    live = RunCounts()
+    for number, mark in enumerate(marks, 1):
+        marked = (replace(judgement(), beside=mark), replace(judgement(criterion="CR2"), beside=mark))
+        record = result(run_id, f"P1-B1-S1-C1-U1-PT{number}", evaluations=marked)
+        store.record_result(record)
+        live.add_result(record)
+    store.flush()
+
+    rows = results(path, run_id)
+    for counts in (live, recorded_counts(path, run_id, recorded_outcomes(path, run_id))):
+        assert list(answer_doubts("good", counts)) == [
+            "2 of 4 verdicts in_process, 1 own_box (docs/trust.md)"
+        ]
+    assert [[one.beside for one in row.evaluations] for row in rows] == [[mark, mark] for mark in marks]
+    assert [evaluation_cells(row.evaluations[0])["beside"] for row in rows] == marks
+    assert "  own_box: passed only in the agent's own box" in case_card(rows[2], (), "good")
 
 
 def test_a_plain_reader_sees_a_case_with_all_its_names_while_the_session_goes_on(

@@ -135,8 +135,8 @@ def test_code_rows_are_judged_and_nothing_hidden_leaves_the_evaluator(
     assert "HELD_BACK" not in shown + files
     stored = rows(database, "SELECT expected || observed || coalesce(justification, '') FROM evaluations")
     assert not [text for (text,) in stored if "HELD_BACK" in text]
-    marked = "SELECT DISTINCT family, in_process FROM v_results WHERE outcome IN ('passed', 'failed') AND in_process"
-    assert {family for family, _ in rows(database, marked)} == {"repo_patch", "terminal_task"}
+    marked = "SELECT DISTINCT family, beside FROM v_results WHERE beside IS NOT NULL"
+    assert set(rows(database, marked)) == {("repo_patch", "in_process"), ("terminal_task", "in_process")}
     assert "verdicts in_process (docs/trust.md)" in shown + files
     assert "HELD_BACK" not in sent
     ET.fromstring((pytester.path / "junit.xml").read_text())

@@ -10,7 +10,7 @@ from engines import Running
 from shared_values import shared_value
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeFinding
-from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.outcome import Beside, Verdict
 
 _ATTACKS = code_rows("attacks.txt")
 
@@ -23,9 +23,9 @@ def attacks(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping
 @pytest.mark.parametrize("row", _ATTACKS, ids=lambda row: row.name)
 def test_no_attack_passes_without_the_mark(row: CodeRow, attacks: Mapping[str, CodeFinding]) -> None:
     found = attacks[row.name]
-    assert found.in_process == (row.says == "in_process")
+    assert found.beside == (Beside.IN_PROCESS if row.says == "in_process" else None)
     assert found.verdict is not Verdict.ERROR  # nor does one turn its failure into an error
-    if not found.in_process:
+    if found.beside is None:
         assert found.verdict is Verdict.FAILED
         assert found.reason in ("tests_failed", "does_not_load", "timeout", "limit")
         assert found.message

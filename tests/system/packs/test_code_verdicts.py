@@ -23,7 +23,7 @@ from pytest_helmbench.benchmarks.packs.task import (
     Resource,
     Visibility,
 )
-from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.outcome import Beside, Verdict
 
 _HONEST, _WRONG = code_rows("honest.txt"), code_rows("wrong.txt")
 _ATTACKS, _ERRORS = code_rows("attacks.txt"), code_rows("errors.txt")
@@ -51,7 +51,7 @@ def errors(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[
 def test_an_honest_reply_passes(row: CodeRow, honest: Mapping[str, CodeFinding]) -> None:
     found = honest[row.name]
     assert found == CodeFinding(Verdict.PASSED)
-    assert found.in_process == (row.says == "in_process")
+    assert found.beside == (Beside.IN_PROCESS if row.says == "in_process" else None)
 
 
 @pytest.mark.parametrize("row", _WRONG, ids=lambda row: row.name)

@@ -11,7 +11,7 @@ from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, PlannedFi
 from pytest_helmbench.core.granted import NOTHING_NAMED, Granted
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.outcome import Beside, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 
 if TYPE_CHECKING:  # reading rows needs no sandbox
@@ -44,9 +44,9 @@ class AgentFinding:
     removed: tuple[str, ...] = field(default=(), compare=False)
 
     @property
-    def in_process(self) -> bool:
-        """Whether what is judged could run beside what judges it: tests may import, or start, what they judge."""
-        return self.step in ("", COMMAND_STEP)
+    def beside(self) -> Beside | None:
+        """The mark of the verdict: tests may import, or start, what they judge."""
+        return Beside.IN_PROCESS if self.step in ("", COMMAND_STEP) else None
 
 
 class FindingError(HelmbenchError):

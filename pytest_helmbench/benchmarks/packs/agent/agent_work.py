@@ -160,7 +160,7 @@ class _Session:
         return Outcome(
             verdict=finding.verdict,
             reason=finding.reason,
-            evaluations=(replace(judged, in_process=finding.in_process),),
+            evaluations=(replace(judged, beside=finding.beside),),
             score=judged.credit,
             excerpt=excerpt(output),
             excerpt_of="output",

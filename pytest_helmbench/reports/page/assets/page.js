@@ -413,7 +413,7 @@ function check(one, seen) {
   const [, , passed, credit, parse, expected, observed, inside, depth] = one, made = put(el("li"), judgedBy(one)), both = passed && expected === observed;
   const value = (title, ...inside) => made.append(put(el("p", null, "value"), el("span", `${title} `, "muted"), ...inside));
   if (depth) made.style.marginLeft = `${depth}em`;
-  made.append(credit > 0 && credit < 1 ? `, credit ${credit}` : "", parse === "recovered" ? ", JSON recovered from other text" : "", inside ? ", could run beside its judge" : "");
+  made.append(credit > 0 && credit < 1 ? `, credit ${credit}` : "", parse === "recovered" ? ", JSON recovered from other text" : "", inside ? `, ${inside}` : "");
   if (expected != null) value(both ? "expected and observed" : "expected", expected);
   const known = seen.some((one) => one === observed || /…$/.test(observed) && one.startsWith(observed.slice(0, -1)));
   if (observed != null && !both && !(known && (passed || !/^not: |^contains none/.test(expected)))) value("observed", ...marked(expected ?? "", observed, passed));

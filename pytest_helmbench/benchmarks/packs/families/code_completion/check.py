@@ -9,7 +9,7 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import fe
 from pytest_helmbench.benchmarks.packs.format.row_fields import eval_text
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, MaterializationError, PackTask
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.outcome import Beside, Verdict
 
 _SOLUTIONS = ("reference_solution", "canonical_solution")
 
@@ -40,7 +40,7 @@ class CodeFinding:
         message: For people, without a name that only the tests or a running reply know; empty when it passed.
         line: The line of the tests that it speaks of; the tests are hidden.
         full_message: The message with that name; the tests are hidden. Empty where there is none.
-        in_process: Code and tests shared a box, so the code could have forged the verdict.
+        beside: The mark of a verdict where code and tests shared a box; None where two boxes kept them apart.
         image_used: False where the row names an image and this machine's Python stood in for it.
     """
 
@@ -50,7 +50,7 @@ class CodeFinding:
     image_used: bool = True
     line: str = ""
     full_message: str = ""
-    in_process: bool = field(default=False, compare=False)
+    beside: Beside | None = field(default=None, compare=False)
 
     def text(self, *, shows: bool) -> str:
         """Return the message for people; `shows`: with the name and the line of hidden tests that it speaks of."""

@@ -30,7 +30,7 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
 from pytest_helmbench.benchmarks.packs.families.code_completion.suite import Suite
 from pytest_helmbench.benchmarks.packs.families.family import check_of
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, PackTask
-from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.outcome import Beside, Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Engine, Limits
 
@@ -128,7 +128,7 @@ async def _evaluate_python(
     if job["in_process"]:
         async with await engine.open(spec) as box, engine.places:
             ended = await box.run(replace(_command(box, TESTER), stdin=_framed(job)))
-        return replace(_finding(task, job, ended, None), in_process=True)
+        return replace(_finding(task, job, ended, None), beside=Beside.IN_PROCESS)
     async with await engine.open(spec) as tester, await engine.open(spec) as candidate, engine.places:
         ended, other = await _talk(tester, candidate, _framed(job))
     return _finding(task, job, ended, other)
@@ -305,7 +305,7 @@ async def _evaluate_in_image(
     code = chosen_block(blocks, str(task.input_value("starter_code") or ""), tests.language)
     ended = await _run(task, tests, code or text, engine, limits)
     if ended.exit_code == 0:
-        return CodeFinding(Verdict.PASSED, in_process=True)
+        return CodeFinding(Verdict.PASSED, beside=Beside.IN_PROCESS)
     reason, how = "tests_failed", f"ended with exit code {ended.exit_code}"
     if ended.exit_code in NOT_STARTED:
         reason, how = "cannot_start", f"cannot be started (exit code {ended.exit_code})"
@@ -314,7 +314,7 @@ async def _evaluate_in_image(
             return CodeFinding(Verdict.ERROR, reason, f"eval.tests.command {how}")
     elif ended.exit_code is None:
         reason, how = "timeout" if ended.timed_out else "limit", f"was stopped: {ended.reason}"
-    return CodeFinding(Verdict.FAILED, reason, f"eval.tests.command {how}", in_process=True)
+    return CodeFinding(Verdict.FAILED, reason, f"eval.tests.command {how}", beside=Beside.IN_PROCESS)
 
 
 async def _run(task: PackTask, tests: CodeTests, code: str, engine: Engine, limits: Limits) -> Ended:

@@ -141,7 +141,7 @@ class CodeCompletion(Family):
         observed = "they pass" if passed else excerpt(text)
         note = None if found.image_used else _IMAGE_NOT_USED
         judged = self.row_evaluation(rule, passed=passed, observed=observed, reason=found.reason, note=note)
-        return replace(judged, in_process=found.in_process)
+        return replace(judged, beside=found.beside)
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
         engine = await tools.engine()
