@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
-from typing import Self, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -260,6 +260,17 @@ class Engine(ABC):
     async def close(self) -> None:
         """Remove everything this engine made that is still there."""
         await asyncio.to_thread(self._removals.shutdown)
+
+
+class Shell(Protocol):
+    """A place that runs commands."""
+
+    async def run(self, command: Command, /) -> Ended:
+        """Run a command to its end.
+
+        Raises:
+            SandboxError: The sandbox failed.
+        """
 
 
 class Box:

@@ -138,7 +138,7 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
         ),
         (
             15,
-            "lost-too: a patch must have a verdict, but it cannot be judged (base_commit is '0123456789abcdef',"
+            "lost-too: an empty patch must fail, but it cannot be judged (base_commit is '0123456789abcdef',"
             " which calculator.bundle does not hold: it is at",
         ),
         (

@@ -31,8 +31,7 @@ async def _worked(
 ) -> tuple[Ended, str]:
     """Let an agent run one script; return how that ended, and the patch."""
     async with open_workplace(AgentRow(task, room.engine, assets)) as place:
-        async with await room.engine.open(place.spec) as box:
-            ended = await box.run(Command(("sh", "-c", script), limits=_LIMITS))
+        ended = await place.box.run(Command(("sh", "-c", script), limits=_LIMITS))
         return ended, await place.patch()
 
 
@@ -220,8 +219,7 @@ def test_a_patch_file_that_the_row_asks_for(
 
     async def written() -> str:
         async with open_workplace(AgentRow(task, bwrap.engine)) as place:
-            async with await bwrap.engine.open(place.spec) as box:
-                await box.run(Command(("sh", "-c", script)))
+            await place.box.run(Command(("sh", "-c", script)))
             assert place.artifact() in ("", await place.candidate("in words"))
             return place.artifact()
 

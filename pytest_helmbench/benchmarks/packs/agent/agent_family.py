@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import field
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
-from pytest_helmbench.benchmarks.packs.families.family import Family
+from pytest_helmbench.benchmarks.packs.families.family import Family, Trial
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, PlannedFile
 from pytest_helmbench.core.granted import NOTHING_NAMED, Granted
 from pytest_helmbench.core.json_types import JsonObject
@@ -15,9 +15,18 @@ from pytest_helmbench.core.outcome import Beside, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 
 if TYPE_CHECKING:  # reading rows needs no sandbox
+    from collections.abc import AsyncIterator, Iterator
+    from contextlib import AbstractAsyncContextManager
+
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
-    from pytest_helmbench.sandbox.box import BoxSpec, Engine
+    from pytest_helmbench.sandbox.box import Engine, Shell
     from pytest_helmbench.sandbox.workspace import Workspace
+
+Place = TypeVar("Place")
+"""The type of the place that a family lays out."""
+
+Work = TypeVar("Work")
+"""The type of what an agent hands over."""
 
 COMMAND_STEP = "command"
 """The step in which the tests run."""
@@ -75,11 +84,24 @@ class AgentRow:
     allowed_commands: Granted[tuple[str, ...]] = NOTHING_NAMED
 
 
-class AgentSession(Protocol):
-    """An agent that is ready to work on a row."""
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The part of a place that an agent reaches.
 
-    async def work(self, spec: BoxSpec, workspace: Workspace) -> str:
-        """Let the agent work to its end; return what its model has said last.
+    Args:
+        shell: Runs its commands.
+        workspace: The folder of this machine that it works in; None where all of its work is in a living box.
+    """
+
+    shell: Shell
+    workspace: Workspace | None = None
+
+
+class AgentSession(Protocol):
+    """A worker on a row: a model behind an agent, the pack's own solution, or a trial without a model."""
+
+    async def work(self, desk: Desk) -> str:
+        """Work to the end; return what was said last.
 
         Raises:
             AgentFailedError: It broke down.
@@ -87,8 +109,37 @@ class AgentSession(Protocol):
         """
 
 
-class AgentFamily(Family):
-    """A family whose rows are a place to work in."""
+@dataclass(frozen=True, slots=True)
+class SayOnly:
+    """A worker that touches nothing.
+
+    Args:
+        said: Its last words.
+    """
+
+    said: str = ""
+
+    async def work(self, _desk: Desk) -> str:
+        return self.said
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker whose verdict is known before it works.
+
+    Args:
+        label: What it is, without any hidden value.
+        session: Works.
+        must_pass: See `Trial`.
+    """
+
+    label: str
+    session: AgentSession
+    must_pass: bool | None
+
+
+class AgentFamily(Family, Generic[Place, Work]):
+    """A family whose rows are a place to work in: it is laid out, worked in, handed over, and judged."""
 
     runs_code: ClassVar[bool] = True
     is_one_question: ClassVar[bool] = False
@@ -107,16 +158,59 @@ class AgentFamily(Family):
         return AgentRow(rule.task, await tools.engine(), assets, rule.parity, tools.settings.allow_commands)
 
     @abstractmethod
-    async def finding(self, row: AgentRow, session: AgentSession, tools: RowTools) -> AgentFinding:
-        """Lay out a row, let the agent work on it, and judge what it leaves.
+    def place(self, row: AgentRow, tools: RowTools) -> AbstractAsyncContextManager[Place]:
+        """Lay out a row for an agent, and remove it at the end.
 
         Raises:
-            FindingError: No agent or no judge can work on it.
+            FindingError: No agent can work on it.
+            ConfigError: The row cannot be laid out.
+            SandboxError: A sandbox could not be made.
+        """
+
+    @abstractmethod
+    def desk(self, place: Place) -> Desk:
+        """Return the part of a place that the agent reaches."""
+
+    @abstractmethod
+    async def hand_over(self, place: Place, said: str) -> Work:
+        """Take what the agent leaves out of its place; `said` are its last words.
+
+        Raises:
+            FindingError: It cannot be taken.
+        """
+
+    @abstractmethod
+    async def judge(self, place: Place, work: Work) -> AgentFinding:
+        """Judge what was handed over, where the agent never was."""
+
+    @abstractmethod
+    def workers(self, row: AgentRow) -> Iterator[Worker]:
+        """Yield those by which a row proves itself."""
+
+    async def finding(self, row: AgentRow, session: AgentSession, tools: RowTools) -> AgentFinding:
+        """Lay out a row, let an agent work on it, and judge what it leaves.
+
+        Raises:
             AgentFailedError: The agent broke down.
             UnjudgedError: The model could not be reached.
             ConfigError: The row cannot be laid out.
             SandboxError: A sandbox could not be made.
         """
+        try:
+            async with self.place(row, tools) as place:
+                said = await session.work(self.desk(place))
+                return await self.judge(place, await self.hand_over(place, said))
+        except FindingError as error:
+            return error.finding
+
+    async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
+        row = await self.row(rule, tools)
+        for worker in self.workers(row):
+            found = await self.finding(row, worker.session, tools)
+            why, _, hint = found.message.partition("\n  hint: ")
+            yield Trial(worker.label, worker.must_pass, found.verdict, why, hint)
+            if found.verdict is Verdict.ERROR:
+                return  # the others would say the same
 
 
 def asset_list(public: JsonObject) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentFinding, FindingError
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentFinding, Desk, Place, Work
 from pytest_helmbench.benchmarks.packs.agent.builtin import AgentLimits, run_agent
 from pytest_helmbench.benchmarks.packs.agent.external import (
     AgentCommand,
@@ -27,7 +27,6 @@ from pytest_helmbench.gateway.call import CaseClock
 from pytest_helmbench.gateway.relay.conversation import CallTotals, Conversation, ItemLine
 from pytest_helmbench.gateway.relay.refusals import BadRequestError
 from pytest_helmbench.gateway.relay.relay import Relay
-from pytest_helmbench.sandbox.box import BoxSpec
 from pytest_helmbench.sandbox.fence import OpenPort
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
@@ -50,7 +49,7 @@ class AgentSessions:
 
     async def run(
         self,
-        family: AgentFamily,
+        family: AgentFamily[Place, Work],
         rule: PackRule,
         messages: Sequence[Message],
         tools: RowTools,
@@ -89,13 +88,11 @@ class _Session:
     open_faults: tuple[HelmbenchError, ...] = ()
     remarks: tuple[str, ...] = ()
 
-    async def judged(self, family: AgentFamily, rule: PackRule) -> Outcome:
+    async def judged(self, family: AgentFamily[Place, Work], rule: PackRule) -> Outcome:
         """Return the outcome, without what the agent's calls came to."""
         row = await family.row(rule, self.tools)
         try:
             finding = await family.finding(row, self, self.tools)
-        except FindingError as error:
-            finding = error.finding
         except AgentFailedError as error:
             outcome = Outcome(Verdict.ERROR, "agent_failed", str(error))
             if error.run is not None:
@@ -106,11 +103,10 @@ class _Session:
             raise UnjudgedError(Outcome(Verdict.ERROR, "sandbox", str(error))) from error
         return self._outcome(family, rule, finding)
 
-    async def work(self, spec: BoxSpec, workspace: Workspace) -> str:
-        if self.agents.command is not None:
-            return await self._work_outside(self.agents.command, workspace)
-        async with await (await self.tools.engine()).open(spec) as box:
-            transcript = await run_agent(self.messages, self.conversation, box, self.limits)
+    async def work(self, desk: Desk) -> str:
+        if self.agents.command is not None and desk.workspace is not None:
+            return await self._work_outside(self.agents.command, desk.workspace)
+        transcript = await run_agent(self.messages, self.conversation, desk.shell, self.limits)
         self.events = transcript.events
         if transcript.fault is not None:
             raise UnjudgedError(replace(fault_outcome(transcript.fault), events=self.events))
@@ -139,7 +135,7 @@ class _Session:
             self.tools.sandboxes.note(f"in some cases {_ASKED_NOTHING} (--helmbench-agent)")
         return conversation.last_text
 
-    def _outcome(self, family: AgentFamily, rule: PackRule, finding: AgentFinding) -> Outcome:
+    def _outcome(self, family: AgentFamily[Place, Work], rule: PackRule, finding: AgentFinding) -> Outcome:
         if finding.verdict is Verdict.FAILED and self.open_faults:
             # An external agent that was left without answers has not failed by itself.
             return replace(fault_outcome(self.open_faults[0]), events=self.events)

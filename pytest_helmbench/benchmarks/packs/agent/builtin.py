@@ -21,7 +21,7 @@ from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.relay.conversation import Conversation, RawReply
 from pytest_helmbench.gateway.retries import CallFailedError
-from pytest_helmbench.sandbox.box import Box, Command, Ended, Limits
+from pytest_helmbench.sandbox.box import Command, Ended, Limits, Shell
 
 _NAME = "bash"
 _LONGEST_COMMAND = 100_000  # bytes: the kernel takes no argument of 128 KiB
@@ -169,7 +169,7 @@ class AgentLimits:
 
 
 async def run_agent(
-    task: Sequence[Message], conversation: Conversation, box: Box, limits: AgentLimits
+    task: Sequence[Message], conversation: Conversation, box: Shell, limits: AgentLimits
 ) -> Transcript:
     """Let a model work on a task by shell commands, until it is done or out of bounds.
 
@@ -211,7 +211,7 @@ class _Run:
     """One run."""
 
     conversation: Conversation
-    box: Box
+    box: Shell
     limits: AgentLimits
     offers_tool: bool = True
     events: list[Event] = field(default_factory=list)

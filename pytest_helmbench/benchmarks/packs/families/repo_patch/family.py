@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import (
     AgentFamily,
     AgentFinding,
     AgentRow,
-    AgentSession,
-    FindingError,
+    Desk,
+    SayOnly,
+    Worker,
     asset_list,
 )
 from pytest_helmbench.benchmarks.packs.families.family import Trial
@@ -22,7 +24,11 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.check import (
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import gold_leaks
-from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import artifact_path_of, open_workplace
+from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import (
+    PatchWorkplace,
+    artifact_path_of,
+    open_workplace,
+)
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import eval_text
@@ -40,7 +46,7 @@ _ARTIFACT_ENDING = (
 )
 
 
-class RepoPatch(AgentFamily):
+class RepoPatch(AgentFamily[PatchWorkplace, str]):
     """Rows whose answer is a patch of a repository, which its tests judge."""
 
     name = "repo_patch"
@@ -88,26 +94,29 @@ class RepoPatch(AgentFamily):
     def compiled_check(self, _public: JsonObject, hidden: JsonObject) -> PatchTests:
         return patch_tests(hidden)
 
-    async def finding(self, row: AgentRow, session: AgentSession, _tools: RowTools) -> AgentFinding:
-        async with open_workplace(row) as place:
-            final_text = await session.work(place.spec, place.workspace)
-            candidate = await place.candidate(final_text)
-        return await evaluate_patch(row, candidate)
+    def place(self, row: AgentRow, _tools: RowTools) -> AbstractAsyncContextManager[PatchWorkplace]:
+        return open_workplace(row)
+
+    def desk(self, place: PatchWorkplace) -> Desk:
+        return Desk(place.box, place.workspace)
+
+    async def hand_over(self, place: PatchWorkplace, said: str) -> str:
+        return await place.candidate(said)
+
+    async def judge(self, place: PatchWorkplace, work: str) -> AgentFinding:
+        return await evaluate_patch(place.row, work)
+
+    def workers(self, row: AgentRow) -> Iterator[Worker]:
+        gold = eval_text(row.task, "gold_patch")
+        if gold is not None:
+            yield Worker("eval.gold_patch", SayOnly(gold), must_pass=True)
+        yield Worker("an empty patch", SayOnly(), must_pass=False)
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
-        row, gold = await self.row(rule, tools), eval_text(rule.task, "gold_patch")
-        for label, patch, must_pass in (("eval.gold_patch", gold, True), ("an empty patch", "", False)):
-            if patch is not None:
-                found = await evaluate_patch(row, patch)
-                yield Trial(label, must_pass, found.verdict, found.message)
-        if gold is None:
-            try:
-                async with open_workplace(row):
-                    pass
-            except FindingError as error:
-                why, _, hint = str(error).partition("\n  hint: ")
-                yield Trial("a patch", must_pass=None, verdict=Verdict.ERROR, message=why, hint=hint)
-        for name in gold_leaks(rule.task, gold or "", row.assets):
+        async for trial in super().trials(rule, tools):
+            yield trial
+        assets = tools.files.plan(rule.task.assets)
+        for name in gold_leaks(rule.task, eval_text(rule.task, "gold_patch") or "", assets):
             label = f"an agent that reads {name}, where eval.gold_patch stands,"
             yield Trial(label, must_pass=False, verdict=Verdict.PASSED)
 

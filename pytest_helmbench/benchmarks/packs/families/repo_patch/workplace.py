@@ -22,7 +22,7 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import patch_
 from pytest_helmbench.benchmarks.packs.task import PackTask
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.sandbox.box import BoxSpec, Engine, Mount
+from pytest_helmbench.sandbox.box import Box, BoxSpec, Mount
 from pytest_helmbench.sandbox.workspace import Workspace
 
 _KEPT = "/helmbench-git"
@@ -65,13 +65,14 @@ class PatchWorkplace:
     """A repository that an agent works on.
 
     Args:
-        spec: The agent's boxes are opened with this.
+        row: The row.
+        box: The agent's commands run in it.
         workspace: The working tree. Git's own folder in it ends at the base commit: no later history is there.
     """
 
-    spec: BoxSpec
+    row: AgentRow
+    box: Box
     workspace: Workspace
-    _engine: Engine
     _git_spec: BoxSpec
     _start: str
     _artifact_path: str | None
@@ -107,7 +108,7 @@ class PatchWorkplace:
 
         Git's own folder in the workspace is not read: whatever was done to it has no effect.
         """
-        async with await self._engine.open(self._git_spec) as box:
+        async with await self.row.engine.open(self._git_spec) as box:
             ended = await Git(box, _KEPT).run(_DIFF, self._start)
         if ended.exit_code != 0 or ended.output_cut:
             why = "it is too large" if ended.output_cut else ending_of(ended)
@@ -141,10 +142,10 @@ async def open_workplace(row: AgentRow) -> AsyncIterator[PatchWorkplace]:
                 message = f"the repository cannot be made ready for an agent: {ending_of(ended)}"
                 raise FindingError(Verdict.ERROR, "no_baseline", message, PatchPhase.BASELINE_COMMIT)
             start = ended.stdout.decode().strip()
-            spec = replace(checkout.spec, env=repository_environment(task))
+            box = await engine.open(replace(checkout.spec, env=repository_environment(task)))
             path = artifact_path_of(task)
             before = await asyncio.to_thread(_content, workspace, path)
-            yield PatchWorkplace(spec, workspace, engine, git_spec, start, path, before)
+            yield PatchWorkplace(row, box, workspace, git_spec, start, path, before)
         finally:
             await asyncio.to_thread(kept.close)
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import (
     AgentFamily,
     AgentFinding,
     AgentRow,
-    AgentSession,
+    Desk,
+    SayOnly,
+    Worker,
     asset_list,
 )
-from pytest_helmbench.benchmarks.packs.families.family import Trial, check_of
+from pytest_helmbench.benchmarks.packs.families.family import check_of
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import (
     EVAL_FIELDS,
     INPUT_FIELDS,
@@ -20,20 +23,37 @@ from pytest_helmbench.benchmarks.packs.families.terminal_task.check import (
     terminal_tests,
 )
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import open_place, plan_checker_files
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
+    CheckerFiles,
+    open_place,
+    plan_checker_files,
+)
 from pytest_helmbench.benchmarks.packs.format.pack_files import RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
-from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
+from pytest_helmbench.benchmarks.packs.task import PackTask
 from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.files.strict_json import a_mapping, a_text
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
+    from pytest_helmbench.sandbox.box import Box
+    from pytest_helmbench.sandbox.workspace import Workspace
 
 
-class TerminalTask(AgentFamily):
+@dataclass(frozen=True, slots=True)
+class TerminalPlace:
+    """A workspace that an agent works in, and the files of its checker."""
+
+    row: AgentRow
+    evaluator: CheckerFiles
+    box: Box
+    workspace: Workspace
+
+
+class TerminalTask(AgentFamily["TerminalPlace", "Workspace"]):
     """Rows whose answer is the state of a box that a program or agent left, which tests judge."""
 
     name = "terminal_task"
@@ -75,18 +95,24 @@ class TerminalTask(AgentFamily):
         options = " ".join(f"--helmbench-allow-command={name}" for name in missing)
         return f"it needs {', '.join(missing)}, which {options} would allow"
 
-    async def finding(self, row: AgentRow, session: AgentSession, tools: RowTools) -> AgentFinding:
+    @asynccontextmanager
+    async def place(self, row: AgentRow, tools: RowTools) -> AsyncIterator[TerminalPlace]:
         evaluator = plan_checker_files(tools.files, row.task)
         async with open_place(row) as (spec, workspace):
-            await session.work(spec, workspace)
-            return await evaluate_terminal(row, workspace, evaluator)
+            yield TerminalPlace(row, evaluator, await row.engine.open(spec), workspace)
 
-    async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
-        """Yield the verdict on the workspace as it is at the start, which must have one: no row says what passes."""
-        row, evaluator = await self.row(rule, tools), plan_checker_files(tools.files, rule.task)
-        async with open_place(row) as (_, workspace):
-            found = await evaluate_terminal(row, workspace, evaluator)
-        yield Trial("the untouched workspace", None, found.verdict, found.message)
+    def desk(self, place: TerminalPlace) -> Desk:
+        return Desk(place.box, place.workspace)
+
+    async def hand_over(self, place: TerminalPlace, _said: str) -> Workspace:
+        return place.workspace
+
+    async def judge(self, place: TerminalPlace, work: Workspace) -> AgentFinding:
+        return await evaluate_terminal(place.row, work, place.evaluator)
+
+    def workers(self, _row: AgentRow) -> Iterator[Worker]:
+        """Yield one that leaves the workspace as it is at the start: no row says what passes."""
+        yield Worker("the untouched workspace", SayOnly(), None)
 
 
 FAMILY = TerminalTask()
