@@ -30,7 +30,8 @@ _BENCH_PACK_MANIFEST = "benchlocal.pack.json"
 _TABLES = (".jsonl", ".tsv", ".parquet")
 """Suffixes that are ours without an option."""
 _ADDRESS = "hf://"
-_BENCHMARK_FILES = ("scenarios", *_MANIFESTS, _BENCH_PACK_MANIFEST)
+_TASK = "task.toml"
+_BENCHMARK_FILES = ("scenarios", *_MANIFESTS, _BENCH_PACK_MANIFEST, _TASK)
 
 MARKER = (
     "helmbench(pillar, behaviour, scenario, condition, user_context, perturbation, model, family, severity,"
@@ -148,7 +149,7 @@ def _closed_folders(paths: Iterable[Path], *, asked: bool) -> Iterator[Path]:
 
 
 def _may_be_closed(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (*_MANIFESTS, _BENCH_PACK_MANIFEST))
+    return any((folder / name).is_file() for name in (*_MANIFESTS, _BENCH_PACK_MANIFEST, _TASK))
 
 
 def _is_closed(folder: Path, *, asked: bool) -> bool:
@@ -157,7 +158,7 @@ def _is_closed(folder: Path, *, asked: bool) -> bool:
         return False
     from pytest_helmbench.benchmarks.registry import places_of  # only where a manifest stands
 
-    places = places_of(folder)
+    places = places_of(folder) or (places_of(folder.parent) if (folder / _TASK).is_file() else None)
     return places is not None and (places.is_data or (asked and places.is_closed))
 
 
@@ -239,8 +240,10 @@ def _may_be_in_benchmark(path: Path) -> bool:
     if not path.exists():
         return False
     path = path.resolve()
-    if path.suffix.lower() not in _TABLES and not any(
-        (folder / name).exists() for folder in (path, *path.parents) for name in _BENCHMARK_FILES
+    if (
+        path.suffix.lower() not in _TABLES
+        and not any((folder / name).exists() for folder in (path, *path.parents) for name in _BENCHMARK_FILES)
+        and not any(path.glob(f"*/{_TASK}"))
     ):
         return False
     from pytest_helmbench.benchmarks.places import benchmark_root  # see above

@@ -40,6 +40,7 @@ class KindPlaces:
         module: The module with its `KIND`, a `BenchmarkKind`; imported when a benchmark of the kind is met.
         authoring: The module with its `AUTHORING`, an `Authoring`; imported by the commands that need it.
         signs: Names of files or folders, one of which every benchmark of the kind has.
+        is_signed_below: The folders in a benchmark may have the sign in its place.
         detect: Returns whether a folder is one.
         files: Returns the files of a benchmark that items stand in, where it is closed: collected as one thing, in
             which nothing else is looked for and no Python file is run. None for an open one, through which pytest
@@ -65,6 +66,7 @@ class KindPlaces:
     files: Callable[[Path], Sequence[Path]] | None = None
     manifests: Callable[[Path], Sequence[Path]] = lambda _root: ()
     own_folders: tuple[str, ...] = ()
+    is_signed_below: bool = False
     is_data: bool = False
     is_outermost: bool = False
     is_meant: Callable[[Path], bool] = lambda _root: False

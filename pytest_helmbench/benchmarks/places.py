@@ -33,8 +33,10 @@ def is_closed(path: Path) -> bool:
 
 
 def closed_files(path: Path) -> tuple[Path, ...]:
-    """Return the files of a closed benchmark that items stand in; none for any other folder."""
-    places = places_of(path)
+    """Return the files of a closed benchmark that items stand in, or of a folder in one; none for any other folder."""
+    places, around = places_of(path), places_of(path.parent)
+    if places is None and around is not None and around.files is not None:
+        return tuple(file for file in around.files(path.parent) if file.is_relative_to(path))
     return () if places is None or places.files is None else tuple(places.files(path))
 
 
@@ -106,7 +108,7 @@ def _walk(path: Path) -> Iterator[Path]:
             (
                 places
                 for places in all_places()
-                if not names.isdisjoint(places.signs) and places.detect(place)
+                if (places.is_signed_below or not names.isdisjoint(places.signs)) and places.detect(place)
             ),
             None,
         )

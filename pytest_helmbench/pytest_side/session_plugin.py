@@ -120,7 +120,7 @@ class SessionPlugin:
 
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a closed benchmark as one file, so that pytest imports no conftest.py or test file in it."""
-        if is_closed(path):
+        if is_closed(path) or is_closed(path.parent):
             return ClosedFolder.from_parent(parent, path=path)
         # A folder with an __init__.py would be a package to pytest, which imports that before what is in it.
         is_package = (path / "__init__.py").is_file() and self._is_of_foreign_cases(path)

@@ -23,7 +23,7 @@ _SLACK = 1.02
 """A figure of lines is set anew with every issue; between two issues, changes may exceed it by this factor."""
 _PACKAGE_LINES = 77_915
 _ROOM_LINES = {
-    "benchmarks/packs": 12_774,
+    "benchmarks/packs": 13_500,
     "benchmarks/bench_packs": 5_450,
     "benchmarks/scenario_trees": 5_413,
     "benchmarks": 1_998,
@@ -41,7 +41,7 @@ _ROOM_LINES = {
     "files, judging, options, plugin": 4_452,
 }
 _TEST_LINES = 58_290
-_MOST = {"modules": 400, "settings": 75, "commands": 20, "dependencies": 15}
+_MOST = {"modules": 410, "settings": 75, "commands": 20, "dependencies": 15}
 
 
 def _lines(path: Path) -> int:

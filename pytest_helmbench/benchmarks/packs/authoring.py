@@ -15,6 +15,7 @@ from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of, messages_of
 from pytest_helmbench.benchmarks.packs.format.manifest import PACK_SCHEMA
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
+from pytest_helmbench.benchmarks.packs.format.table_columns import Tables
 from pytest_helmbench.benchmarks.packs.loading import PackLoader, table_options_of
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
 from pytest_helmbench.core.case import Case
@@ -178,7 +179,7 @@ class PackAuthoring:
     ) -> tuple[str, Mapping[Path, str | Path]]:
         """Return what was understood of a table, and the files of a pack of it: texts, or files to copy."""
         pack = load_pack(source, table_options=table_options_of(session.settings))
-        if pack.tables is None or pack.columns is None:
+        if not isinstance(pack.tables, Tables) or pack.columns is None:
             raise ConfigError(
                 f"{source} is not a table\n  hint: name a .csv, .tsv, .jsonl, .json or .parquet file"
             )

@@ -1,4 +1,4 @@
-"""Finding question packs: a manifest with an id and a version, and rows beside it. Reads no YAML."""
+"""Finding question packs: a manifest with an id and a version, and rows beside it; or task folders. Reads no YAML."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import os
 import re
 import stat
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import KindPlaces
@@ -16,6 +18,12 @@ MANIFEST_NAMES = ("manifest.yaml", "manifest.yml", "manifest.json")
 FOREIGN_VERSION = "2.0"
 """A `schema_version` that is another format."""
 
+TASK_FILE = "task.toml"
+"""The file that every task folder has."""
+
+_INSTRUCTION = "instruction.md"
+_NO_TASKS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env"})
+_LOOKED_AT = 64  # folders in one that may hold task folders
 _TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 _ROWS = "tasks.jsonl"
 _LARGEST = 1_000_000  # bytes of a manifest that are looked at
@@ -36,7 +44,8 @@ def is_table_name(name: str) -> bool:
 def is_pack(path: Path) -> bool:
     """Return whether a folder is a pack: a manifest with text `id` and whole `version`, and rows; or a table is one.
 
-    Rows are a `*.jsonl`, or a table that the manifest names. A table in a pack is part of that.
+    Rows are a `*.jsonl`, or a table that the manifest names. A folder of task folders is a pack without a manifest,
+    and so is a task folder elsewhere. Tables and task folders in a pack are part of that.
 
     The manifest is looked at without a YAML parser, so that asking costs nothing; a manifest that is not
     valid YAML can still be a pack, whose loading then says what is wrong. One of the other format
@@ -44,6 +53,12 @@ def is_pack(path: Path) -> bool:
     """
     if is_table_name(path.name) and path.is_file():
         return path.name not in MANIFEST_NAMES and not any(map(is_pack, path.parents))
+    return _has_manifest(path) or (
+        bool(_is_task(path) or holds_tasks(path)) and not any(map(is_pack, path.parents))
+    )
+
+
+def _has_manifest(path: Path) -> bool:
     manifests = manifests_of(path)
     if not manifests:
         return False
@@ -52,6 +67,55 @@ def is_pack(path: Path) -> bool:
         return False
     has_version = type(facts.get("version")) is int or str(facts.get("schema_version")) == FOREIGN_VERSION
     return isinstance(facts.get("id"), str) and has_version
+
+
+def _is_task(path: Path) -> bool:
+    return _is_file(path / TASK_FILE)
+
+
+def holds_tasks(path: Path) -> bool:
+    """Return whether most folders in a folder are task folders.
+
+    One without a task.toml counts by its instruction. A folder of other things may hold one task folder.
+    """
+    looked_at = [*islice(_folders(path), _LOOKED_AT)]
+    tasks = sum(map(_is_task, looked_at))
+    meant = sum(not _is_task(one) and _is_file(one / _INSTRUCTION) for one in looked_at) if tasks else 0
+    return tasks > 0 and 2 * (tasks + meant) > len(looked_at)
+
+
+def task_files_of(path: Path) -> list[Path]:
+    """Return the task.toml of each task folder of a pack without a manifest, there or not; none for other folders."""
+    if _has_manifest(path) or not (_is_task(path) or holds_tasks(path)):
+        return []
+    meant = (one for one in _folders(path) if _is_task(one) or _is_file(one / _INSTRUCTION))
+    folders = [path] if _is_task(path) else sorted(meant, key=lambda one: natural_key(one.name))
+    return [folder / TASK_FILE for folder in folders]
+
+
+def strangers_among(path: Path) -> list[str]:
+    """Return the folders and Python tests beside task folders that pytest does not run."""
+    folders = [one.name for one in _folders(path) if not _is_task(one) and not _is_file(one / _INSTRUCTION)]
+    return sorted(
+        [
+            *folders,
+            *(one.name for one in path.glob("test_*.py")),
+            *(one.name for one in path.glob("*_test.py")),
+        ]
+    )
+
+
+def _folders(path: Path) -> Iterator[Path]:
+    """Yield the folders in a folder that are not hidden."""
+    try:
+        with os.scandir(path) as entries:
+            yield from (
+                path / entry.name
+                for entry in entries
+                if not entry.name.startswith(".") and entry.name not in _NO_TASKS and entry.is_dir()
+            )
+    except OSError:
+        return
 
 
 def manifests_of(path: Path) -> list[Path]:
@@ -82,6 +146,8 @@ def _files(path: Path) -> list[Path]:
     """Return the manifest, for its problems, then the files with rows; a table alone is both."""
     if path.is_file():
         return [path]
+    if tasks := task_files_of(path):
+        return tasks
     manifests = manifests_of(path)
     facts = manifest_start(manifests[0]) if manifests else {}
     if "rows" not in facts:
@@ -98,7 +164,8 @@ PLACES = KindPlaces(
     name="pack",
     module="pytest_helmbench.benchmarks.packs.kind",
     authoring="pytest_helmbench.benchmarks.packs.authoring",
-    signs=MANIFEST_NAMES,
+    signs=(*MANIFEST_NAMES, TASK_FILE),
+    is_signed_below=True,
     detect=is_pack,
     files=_files,
     is_data=True,

@@ -92,10 +92,13 @@ class ClosedFolder(pytest.File):
     """The folder of a closed benchmark. It is not a `pytest.Directory`, whose conftest.py pytest would run."""
 
     def collect(self) -> Iterator[pytest.Collector]:
-        """Yield the files that its kind names."""
+        """Yield the files that its kind names; those in a folder below, by that folder."""
         ihook = self.ihook
         for path in closed_files(self.path):
-            yield from ihook.pytest_collect_file(file_path=path, parent=self)
+            if path.parent == self.path:
+                yield from ihook.pytest_collect_file(file_path=path, parent=self)
+            else:
+                yield ClosedFolder.from_parent(self, path=self.path / path.relative_to(self.path).parts[0])
 
 
 class BrokenFile(pytest.File):

@@ -20,12 +20,14 @@ FAMILY_NAMES = (
     "terminal_task",
 )
 """Each is a package here, whose module `family` has the object as `FAMILY`."""
+FOLDER_FAMILY = "task_folder"
+"""Another one, of rows that are folders: no line of a row file is of it."""
 
 
 @cache
 def family_named(name: str) -> Family | None:
     """Return a family; None for one that is not known here."""
-    if name not in FAMILY_NAMES:
+    if name not in (*FAMILY_NAMES, FOLDER_FAMILY):
         return None
     family: Family = import_module(f"{__package__}.{name}.family").FAMILY
     return family

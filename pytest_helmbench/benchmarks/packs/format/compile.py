@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.families.family import Family
-from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, family_named
+from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, FOLDER_FAMILY, family_named
 from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, check_settings
 from pytest_helmbench.benchmarks.packs.format.pack_files import (
     Found,
@@ -79,7 +79,7 @@ class RowReader:
         if not row.keys() <= _KEY_SET:
             check_unknown(faults, "row", row, _KEYS, usable=True)
         family = family_named(name)
-        if family is None:
+        if family is None or (name == FOLDER_FAMILY) != self._manifest.has_folders:
             return RowFacts(identity, name, _unknown_family(name), metadata)
         family.check_row(faults, public, hidden)
         public, hidden = public or _NOTHING, hidden or _NOTHING

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.packs.families.registry import FOLDER_FAMILY
 from pytest_helmbench.benchmarks.packs.format.path_rules import overlap, path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.format.table_columns import NO_TABLE_OPTIONS, TableOptions
 from pytest_helmbench.benchmarks.packs.places import (
@@ -12,6 +13,8 @@ from pytest_helmbench.benchmarks.packs.places import (
     is_table_name,
     manifests_of,
     row_files_of,
+    strangers_among,
+    task_files_of,
 )
 from pytest_helmbench.benchmarks.packs.task import UnreadablePackError
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -40,6 +43,7 @@ class Manifest:
         environment: Default of the rows, as written.
         row_files: In order: lines of the format itself, or tables.
         has_tables: Whether they are tables.
+        has_folders: Whether they are task folders, each by its task.toml.
         table: What it says of the tables.
         public_root: Folder of public files, relative.
         eval_root: Folder of the evaluator's files, relative.
@@ -58,6 +62,7 @@ class Manifest:
     environment: JsonObject
     row_files: tuple[Path, ...]
     has_tables: bool
+    has_folders: bool = False
     table: TableOptions = NO_TABLE_OPTIONS
     public_root: str = _PUBLIC_ROOT
     eval_root: str = _EVAL_ROOT
@@ -81,6 +86,13 @@ def load_manifest(reader: Reader, root: Path) -> Manifest:
     """
     if root.is_file():  # a table that is named itself: its owner sees all of it
         return Manifest(root, root.name, 1, "", None, {}, (root,), has_tables=True, hidden=False)
+    if tasks := task_files_of(root):
+        if strangers := strangers_among(root) if root not in (one.parent for one in tasks) else []:
+            what = f"pytest runs nothing in {', '.join(strangers)}: this is a folder of tasks"
+            reader.findings.add(root, Fault(None, what, "move them elsewhere", usable=True))
+        return Manifest(
+            root, root.name, 1, "", FOLDER_FAMILY, {}, (*tasks,), has_tables=False, has_folders=True
+        )
     found = manifests_of(root)
     if not found:
         hint = f"a pack has a {MANIFEST_NAMES[0]} with 'id' and 'version'"

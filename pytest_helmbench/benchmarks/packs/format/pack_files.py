@@ -20,6 +20,7 @@ from pytest_helmbench.benchmarks.packs.task import (
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import RowFaults, named
+from pytest_helmbench.files.source import resolved
 
 MOST_FILES = 20_000
 MOST_BYTES = 2 * 1024**3
@@ -192,6 +193,30 @@ def hash_files(files: PackFiles, digest: hashlib._Hash) -> None:
             _hash_one(path, path.relative_to(files.root).as_posix(), digest)
 
 
+def hash_tree(folder: Path) -> tuple[str, int, int]:
+    """Return SHA-256 (hex) over names, modes and contents of a folder; how many files and bytes it holds.
+
+    Raises:
+        PathPolicyError: A link leads out of it.
+        MaterializationError: Something is no file, folder or link, or cannot be read.
+    """
+    digest, files, size, top = hashlib.sha256(), 0, 0, folder.resolve()
+    for path in sorted(_everything(folder)):
+        name, facts = path.relative_to(folder).as_posix(), path.lstat()
+        files, size = files + 1, size + (facts.st_size if stat.S_ISREG(facts.st_mode) else 0)
+        if stat.S_ISLNK(facts.st_mode):
+            if not resolved(path).is_relative_to(top):
+                raise PathPolicyError(f"holds {name!r}, a link that leads out of it")
+        elif not stat.S_ISREG(facts.st_mode) and not stat.S_ISDIR(facts.st_mode):
+            raise MaterializationError(f"holds {name!r}, which is neither a file nor a folder")
+        elif not os.access(path, os.R_OK):
+            raise MaterializationError(f"holds {name!r}, which cannot be read")
+        if exceeded(files, size):
+            break
+        _hash_one(path, name, digest)
+    return digest.hexdigest(), files, size
+
+
 def _everything(place: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(place):  # does not follow links
         for name in (*folders, *names):
@@ -208,6 +233,8 @@ def _hash_one(path: Path, name: str, digest: hashlib._Hash) -> None:
             with path.open("rb") as file:
                 while chunk := file.read(_CHUNK):
                     digest.update(chunk)
+        elif stat.S_ISLNK(facts.st_mode):
+            digest.update(os.fsencode(path.readlink()))
     except OSError:
         digest.update(b"unreadable")  # a row that needs it says so
 

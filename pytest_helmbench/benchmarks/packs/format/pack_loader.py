@@ -28,6 +28,7 @@ from pytest_helmbench.benchmarks.packs.format.table_columns import (
     TableOptions,
     Tables,
 )
+from pytest_helmbench.benchmarks.packs.format.task_folders import TaskFolders
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, ConfigError, PackTask
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -61,7 +62,7 @@ class Pack:
         problems: Of the manifest and of whole files: one erroring item, and no row runs.
         warnings: Warnings about usable rows; the same in many rows stands once.
         cluster: Metadata key of rows that stand or fall together; None where rows are independent.
-        tables: That hold its rows; None where these are lines of the format itself.
+        tables: That hold its rows, or task folders; None where these are lines of the format itself.
     """
 
     root: Path
@@ -73,7 +74,7 @@ class Pack:
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
     cluster: str | None = None
-    tables: Tables | None = None
+    tables: Tables | TaskFolders | None = None
 
     @property
     def id(self) -> str:
@@ -160,17 +161,19 @@ def load_pack(
     reader = Reader(Findings(), root)
     manifest = load_manifest(reader, root)
     files = PackFiles(root, manifest.public_root, manifest.eval_root)
-    tables = Tables(manifest.row_files, table_options.before(manifest.table)) if manifest.has_tables else None
+    tables = _held_rows(root, manifest, table_options)
     collector = _RowCollector(RowReader(manifest, files), manifest, root, cluster or manifest.cluster)
     digest = hashlib.sha256(reader.content_hash(root).encode())
     for path in manifest.row_files:
         digest.update(f"{path.name}:".encode("utf-8", "surrogateescape"))
         rows = jsonl_rows(path, digest) if tables is None else tables.rows(path, digest)
-        problem = unusable(path.resolve() if path == root else path) or collector.read(path, rows)
+        place = path.resolve() if path == root else path
+        problem = (None if manifest.has_folders else unusable(place)) or collector.read(path, rows)
         reader.findings.problems += [] if problem is None else [problem]
     if manifest.path == root and not collector.seen and not reader.findings.problems:
         raise TableError(root, "there is no row in it", "write a question into the line below the header")
-    hash_files(files, digest)
+    if not manifest.has_folders:
+        hash_files(files, digest)
     problems = tuple(reader.findings.problems)
     if not problems:
         collector.check_whole()
@@ -188,9 +191,16 @@ def load_pack(
     )
 
 
+def _held_rows(root: Path, manifest: Manifest, table_options: TableOptions) -> Tables | TaskFolders | None:
+    if manifest.has_folders:
+        return TaskFolders(root)
+    return Tables(manifest.row_files, table_options.before(manifest.table)) if manifest.has_tables else None
+
+
 def _shared_content(root: Path, manifest: Manifest) -> bytes | None:
     """Return what makes up a case beside its row; None where files do, which no row can speak for."""
-    if any((root / folder).exists() for folder in (manifest.public_root, manifest.eval_root)):
+    folders = () if manifest.has_folders else (manifest.public_root, manifest.eval_root)
+    if any((root / folder).exists() for folder in folders):
         return None
     return json.dumps([manifest.family, manifest.environment], sort_keys=True).encode()
 
@@ -212,7 +222,7 @@ class _RowCollector:
         self._base = _shared_content(root, manifest)
         self._manifest = manifest
         self._reader = reader
-        self._groups = Groups(repeated=manifest.has_tables)
+        self._groups = Groups(repeated=manifest.has_tables or manifest.has_folders)
         self._rows: list[RowRef] = []
         self._broken: list[BrokenRow] = []
         self._first: dict[str, RowRef | BrokenRow] = {}

@@ -12,11 +12,15 @@ from functools import partial
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Lock
 from typing import Any, NamedTuple, TextIO
+from weakref import finalize
 
 from pytest_helmbench.benchmarks.packs.task import ConfigError
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outline import RowRef
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.files.field_values import RowFaults, kind_of, named
 from pytest_helmbench.files.source import HALF_MERGED, RESOLVE, half_merged, is_merge_mark
@@ -166,6 +170,27 @@ def jsonl_rows(path: Path, digest: hashlib._Hash) -> Iterator[ReadRow]:
     for line in row_lines(path, digest):
         faults = RowFaults(line.number)
         yield ReadRow(line, decode_row(decoder, line.raw, faults), faults)
+
+
+class HeldRows:
+    """Rows as JSON in a file without a name: they take no memory, and a changed file of the user changes no case."""
+
+    def __init__(self) -> None:
+        self._rows = TemporaryFile()  # noqa: SIM115 - it lives as long as its pack
+        finalize(self, self._rows.close)
+        self._lock = Lock()
+
+    def hold(self, number: int, raw: bytes) -> Line:
+        """Keep a row, and return where it stands, with the number of its line in the user's file."""
+        line = Line(number, self._rows.tell(), len(raw), raw)
+        self._rows.write(raw)
+        return line
+
+    def text(self, ref: RowRef) -> bytes:
+        """Return a row as JSON."""
+        with self._lock:
+            self._rows.seek(ref.offset)
+            return self._rows.read(ref.length)
 
 
 class Table(NamedTuple):

@@ -12,10 +12,7 @@ from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
-from tempfile import TemporaryFile
-from threading import Lock
 from typing import TypeVar
-from weakref import finalize
 
 from pytest_helmbench.benchmarks.authoring import counted
 from pytest_helmbench.benchmarks.packs.families.registry import table_family
@@ -31,10 +28,9 @@ from pytest_helmbench.benchmarks.packs.format.cell_shapes import (
     text_of,
 )
 from pytest_helmbench.benchmarks.packs.format.prompt_template import field_text
-from pytest_helmbench.benchmarks.packs.format.row_files import Line, ReadRow, TableError, open_table
+from pytest_helmbench.benchmarks.packs.format.row_files import HeldRows, ReadRow, TableError, open_table
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outline import RowRef
 from pytest_helmbench.files.source import Fault
 from pytest_helmbench.files.strict_json import a_mapping
 
@@ -221,10 +217,8 @@ def _place(answer: str, choices: ChoiceTexts, counts_from: int | None) -> int | 
     return place if 0 <= place < len(choices.texts) else None
 
 
-class Tables:
+class Tables(HeldRows):
     """The tables of a pack, all with the same columns.
-
-    Their rows are kept as JSON in a file without a name: they take no memory, and a changed table changes no case.
 
     Attributes:
         columns: None before the first table is read.
@@ -233,13 +227,11 @@ class Tables:
     """
 
     def __init__(self, paths: Sequence[Path], table_options: TableOptions) -> None:
+        super().__init__()
         self.paths = paths
         self.columns: Columns | None = None
         self.several = self.whole = 0
         self._options = table_options
-        self._rows = TemporaryFile()  # noqa: SIM115 - it lives as long as its pack
-        finalize(self, self._rows.close)
-        self._lock = Lock()
 
     def understood(self, groups: Sequence[str]) -> str:
         """Return what was understood, in words: `question = "Frage", answer = "Antwort", groups by topic`."""
@@ -253,12 +245,6 @@ class Tables:
                 f"{counted(self.whole, 'answer')} with | or a JSON list taken whole ({option} splits)"
             )
         return ", ".join([*found, *([f"groups by {', '.join(groups)}"] if groups else [])])
-
-    def text(self, ref: RowRef) -> bytes:
-        """Return a row as JSON."""
-        with self._lock:
-            self._rows.seek(ref.offset)
-            return self._rows.read(ref.length)
 
     def rows(self, path: Path, digest: hashlib._Hash) -> Iterator[ReadRow]:
         """Yield the rows of a table as a pack has them, and add the table to a hash.
@@ -287,9 +273,8 @@ class Tables:
             self.several += isinstance(answers, list) and len({*map(str, answers)}) > 1
             whole = not record.faults.errors
             raw = json.dumps(row, ensure_ascii=False).encode() if whole else b""
-            line = Line(record.line.number, self._rows.tell(), len(raw), raw)
+            line = self.hold(record.line.number, raw)
             yield ReadRow(line, row if whole else None, record.faults, str(row["id"]))
-            self._rows.write(raw)
         self.whole += 0 if columns.splits else kinds["list"]
         self._check_answers(path, columns, kinds)
 
