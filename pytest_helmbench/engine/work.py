@@ -76,8 +76,8 @@ class CaseGateway(ReplySource, Protocol):
     def retry_policy(self) -> RetryPolicy:
         """Time limits and number of attempts."""
 
-    def place(self, model_id: str) -> AbstractAsyncContextManager[None]:
-        """Hold a place among items, see `ModelLimits.items`.
+    def place(self, model_id: str, units: int = 1) -> AbstractAsyncContextManager[None]:
+        """Hold a place among items, or several; see `ModelLimits.items`.
 
         Raises:
             RefusedError: The session is ending.

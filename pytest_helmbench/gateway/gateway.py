@@ -242,13 +242,13 @@ class Gateway:
         return request.hash, None
 
     @asynccontextmanager
-    async def place(self, model_id: str) -> AsyncIterator[None]:
-        """Hold a place among items, see `ModelLimits.items`.
+    async def place(self, model_id: str, units: int = 1) -> AsyncIterator[None]:
+        """Hold a place among items, or several; see `ModelLimits.items`.
 
         Raises:
             RefusedError: The session is ending.
         """
-        permit = await self._backend.acquire(PermitRequest(model_id, 0, None, urgent=False))
+        permit = await self._backend.acquire(PermitRequest(model_id, 0, None, urgent=False, units=units))
         try:
             yield
         finally:

@@ -41,6 +41,7 @@ class _OpenAttempt:
     since: float
     by_price_usd: float  # reserved for it, before the factor of its model
     max_tokens: int | None
+    units: int
 
 
 class _LocalServer:
@@ -124,6 +125,10 @@ class _ModelState:
         )
         self.rates = (*self.request_rates, *self.token_rates)
         self.waiting: list[tuple[int, int, PermitRequest, asyncio.Future[Permit]]] = []
+
+    def units(self, request: PermitRequest) -> int:
+        """Return how many of its places a request takes."""
+        return min(request.units, self.limits.concurrency)
 
 
 class Limiter:
@@ -221,8 +226,8 @@ class Limiter:
             return
         state = self._states[permit.model]
         now = self._clock()
-        state.in_flight -= 1
-        state.shared.in_flight -= 1
+        state.in_flight -= attempt.units
+        state.shared.in_flight -= attempt.units
         state.bound = result.bound or state.bound
         if state.server is not None:
             state.server.settle()
@@ -375,7 +380,11 @@ class Limiter:
             self._refuse_all(state, error or RefusedError())
             return False
         shared = state.shared
-        if shared.in_flight >= shared.limit.calls or state.in_flight >= state.limits.concurrency:
+        units = state.units(state.waiting[0][2])
+        if (
+            shared.in_flight + units > shared.limit.calls
+            or state.in_flight + units > state.limits.concurrency
+        ):
             return False
         if self._in_flight + state.calls > self.limits.concurrency:
             return False
@@ -430,8 +439,9 @@ class Limiter:
         reserved = self._cost(state, request) or 0.0
         if not self.budget.can_ever_pay(reserved):
             reserved = self._alone_usd(state, request) or 0.0
-        state.in_flight += 1
-        state.shared.in_flight += 1
+        units = state.units(request)
+        state.in_flight += units
+        state.shared.in_flight += units
         if state.server is not None:
             state.server.grant(state)
         self._in_flight += state.calls
@@ -443,7 +453,7 @@ class Limiter:
         permit = Permit(next(self._numbers), request.model, reserved, state.answered, state.bound)
         by_price = reserved / state.costs.factor
         self._open_attempts[permit.number] = _OpenAttempt(
-            request.label, request.model, now, by_price, request.max_tokens
+            request.label, request.model, now, by_price, request.max_tokens, units
         )
         waiter.set_result(permit)
 

@@ -110,6 +110,7 @@ class PermitRequest:
         urgent: Continues a case that has begun (retry, judge): goes before new cases.
         label: Names the case, for those who watch.
         run_id: `evaluation_runs.id`; 0 for no call of a run.
+        units: Places that it takes; who wants more than there are takes all.
     """
 
     model: str
@@ -119,6 +120,7 @@ class PermitRequest:
     label: str = ""
     run_id: int = 0
     most_prompt_tokens: int = 0
+    units: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,11 @@ class PackOptions:
         "a dangerous command that a row may need: chroot",
         name="allow-command",
     )
+    network: Granted[str] = PACKS.same(
+        users(choice("WHICH", "none", "task")),
+        Granted("none"),
+        "network of task folders: none, or task, which gives what a task asks for",
+    )
     show_hidden: bool = PACKS.per_shard(FLAG, False, "show hidden values (answers) in failures and reports")
     cluster: str | None = PACKS.same(
         text("KEY"),
@@ -170,7 +175,7 @@ class BenchPackOptions:
     build: Granted[str] | None = BENCH_PACKS.per_shard(
         users(choice("HOW", "offline", "online")),
         None,
-        "build the images of verifiers: offline, or online, where apt-get, pip and npm have a network",
+        "build the images of verifiers and tasks: offline, or online, where apt-get, pip and npm have a network",
         absent="nothing is built",
     )
     prepare: Literal["item", "session"] = BENCH_PACKS.per_shard(

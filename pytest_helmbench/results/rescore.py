@@ -445,7 +445,7 @@ class StoredAnswers:
         own = [] if self.own is None else [self.own]
         return [*(self._turns or own), *self._judged]
 
-    def place(self, _model_id: str) -> AbstractAsyncContextManager[None]:
+    def place(self, _model_id: str, _units: int = 1) -> AbstractAsyncContextManager[None]:
         """There is room for all."""
         return nullcontext()
 

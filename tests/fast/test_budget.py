@@ -41,7 +41,7 @@ _ROOM_LINES = {
     "files, judging, options, plugin": 4_452,
 }
 _TEST_LINES = 58_290
-_MOST = {"modules": 410, "settings": 75, "commands": 20, "dependencies": 15}
+_MOST = {"modules": 410, "settings": 76, "commands": 20, "dependencies": 15}
 
 
 def _lines(path: Path) -> int:

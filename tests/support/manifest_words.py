@@ -55,6 +55,7 @@ async def widen(entry: ModelEntry, task: PackTask, engine: Engine) -> None:
     ImageRights(build=TEXT)  # type: ignore[arg-type]
     ImageRights(pull=LEAVE)  # type: ignore[arg-type]
     PackSettings(allow_commands=TEXTS)  # type: ignore[arg-type]
+    PackSettings(network=TEXT)  # type: ignore[arg-type]
     FAMILY.denied(task, TEXTS)  # type: ignore[arg-type]
     AgentRow(task, engine, allowed_commands=TEXTS)  # type: ignore[arg-type]
     # fmt: on

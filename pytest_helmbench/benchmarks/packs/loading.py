@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily
 from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentSessions
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, AgentNeeds
 from pytest_helmbench.benchmarks.packs.families.family import Trial
@@ -16,7 +17,13 @@ from pytest_helmbench.benchmarks.packs.families.registry import family_named, fa
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.format.row_files import TableError
 from pytest_helmbench.benchmarks.packs.format.table_columns import TableOptions
-from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools, Sandboxes
+from pytest_helmbench.benchmarks.packs.row_tools import (
+    PackSettings,
+    RowTools,
+    Sandboxes,
+    held_room,
+    room_limits,
+)
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, PackRule, PackTask
 from pytest_helmbench.benchmarks.packs.work import PackWork
 from pytest_helmbench.core.case import BrokenCase, Case, CaseRule
@@ -192,7 +199,6 @@ class LoadedPack:
     """
 
     scoring = None
-    item_limits: Sequence[ModelLimits] = ()
 
     def __init__(self, pack: Pack, targets: tuple[Target, ...], work: PackWork) -> None:
         self.pack = pack
@@ -224,6 +230,12 @@ class LoadedPack:
     def root(self) -> Path:
         """The folder of the manifest."""
         return self.pack.root
+
+    @property
+    def item_limits(self) -> Sequence[ModelLimits]:
+        """The room that its boxes share with those of all packs, where agents work on its rows."""
+        families = {family_named(ref.family) for ref in self.pack.rows}
+        return room_limits() if any(isinstance(one, AgentFamily) for one in families) else ()
 
     @property
     def warnings(self) -> Sequence[Problem]:
@@ -316,6 +328,8 @@ class PackLoader:
             show_hidden=given.show_hidden,
             allow_commands=given.allow_commands,
             answer_form=given.answer_form,
+            network=given.network,
+            build=settings.bench_packs.build,
         )
         self._cluster = given.cluster
         agent = None if given.agent is None else AgentCommand.parse(given.agent, Path.cwd())
@@ -382,11 +396,12 @@ async def _checked(loaded: LoadedPack, ref: RowRef) -> tuple[Problem, ...] | str
         denied = family.denied(task, tools.settings.allow_commands)
         if denied is not None:
             return denied
-        obstacle = await tools.obstacle(family.image_of(task))
+        obstacle = await tools.obstacle(family.image_of(task), family.room_of(task))
         if obstacle is not None:
             return obstacle.reason
     try:
-        trials = [trial async for trial in family.trials(PackRule(task, tools.settings.parity), tools)]
+        async with held_room(tools.sandboxes, family.room_of(task)):
+            trials = [trial async for trial in family.trials(PackRule(task, tools.settings.parity), tools)]
     except SandboxError as error:
         return f"the sandbox failed: {error}"
     wrong = [trial for trial in trials if _is_wrong(trial)]

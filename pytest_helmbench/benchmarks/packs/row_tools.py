@@ -3,16 +3,61 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import cache
+from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
+from pytest_helmbench.benchmarks.packs.task import BoxRoom
 from pytest_helmbench.core.granted import NOT_ALLOWED, NOTHING_NAMED, Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, Verdict
-from pytest_helmbench.engine.work import UnjudgedError
+from pytest_helmbench.engine.work import CaseGateway, UnjudgedError
+from pytest_helmbench.gateway.limiter import Limiter
+from pytest_helmbench.gateway.permits import AttemptResult, Ending, ModelLimits, PermitRequest, SessionLimits
 from pytest_helmbench.sandbox.box import Engine, Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
 from pytest_helmbench.sandbox.fence import Fence, find_fence
+
+_MEMORY, _CPUS = "boxes: MB of memory", "boxes: hundredths of a CPU"
+_MEMORY_BOUNDS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+@cache
+def machine_room() -> BoxRoom:
+    """Return what this machine has for boxes: its processors, and its memory or as much as we may use of it."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for path in map(Path, _MEMORY_BOUNDS):
+        with suppress(OSError, ValueError):  # "max" is none
+            memory = min(memory, int(path.read_text(encoding="ascii")))
+    return BoxRoom(os.cpu_count() or 1, memory // 1024**2)
+
+
+def _places(room: BoxRoom) -> dict[str, int]:
+    """Return how many places of each name a room is; all boxes take the first name first, so no two wait in a ring."""
+    return {_MEMORY: room.memory_mb, _CPUS: round(100 * room.cpus)}
+
+
+def room_limits() -> tuple[ModelLimits, ...]:
+    """Return the places that boxes hold while they live, in all processes of a session."""
+    most = _places(machine_room())
+    return tuple(ModelLimits(name, units, free=True, items=True) for name, units in most.items())
+
+
+@asynccontextmanager
+async def held_room(owner: CaseGateway | Sandboxes, room: BoxRoom | None) -> AsyncIterator[None]:
+    """Wait until the machine has room for boxes, and hold it; None takes none.
+
+    Raises:
+        RefusedError: The session is ending.
+    """
+    async with AsyncExitStack() as held:
+        for name, units in () if room is None else _places(room).items():
+            await held.enter_async_context(owner.place(name, units))
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +69,21 @@ class PackSettings:
         show_hidden: Verdicts may show hidden values.
         allow_commands: Dangerous commands that a row may need.
         answer_form: How rows ask for their answers; None for what they say themselves.
+        network: `task` gives the boxes of a task the network that its file asks for; None or `none` gives none.
+        build: How images are built, `offline` or `online`; None where none is.
     """
 
     parity: bool = False
     show_hidden: bool = False
     allow_commands: Granted[tuple[str, ...]] = NOTHING_NAMED
     answer_form: str | None = None
+    network: Granted[str] | None = None
+    build: Granted[str] | None = None
+
+    @property
+    def gives_network(self) -> bool:
+        """Whether boxes get the network that their task asks for."""
+        return self.network is not None and self.network.value == "task"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +122,12 @@ class RowTools:
             raise UnjudgedError(Outcome(Verdict.SKIPPED, "no_sandbox", fence.reason))
         return fence
 
-    async def obstacle(self, image: str | None) -> Unavailable | None:
-        """Return why nothing runs foreign code here in an image; None when it can be run."""
+    async def obstacle(self, image: str | None, room: BoxRoom | None = None) -> Unavailable | None:
+        """Return why nothing runs foreign code here in an image, or has room for it; None when it can be run."""
+        machine = machine_room()
+        if room is not None and room.memory_mb > machine.memory_mb:
+            wanted, there = f"{room.memory_mb:,} MB of memory", f"this machine has {machine.memory_mb:,}"
+            return Unavailable(f"it asks for {wanted}, and {there}", "no_memory")
         engine = await self.sandboxes.engine()
         return engine if isinstance(engine, Unavailable) else await engine.obstacle(image)
 
@@ -98,6 +156,17 @@ class Sandboxes:
         self._pull = pull
         self.note = note
         self._search: asyncio.Task[Engine | Unavailable] | None = None
+        self._limiter = Limiter(SessionLimits(1), time.monotonic)
+        self._limiter.add_models(room_limits())
+
+    @asynccontextmanager
+    async def place(self, model_id: str, units: int = 1) -> AsyncIterator[None]:
+        """Hold places of this process alone, where no session counts them."""
+        permit = await self._limiter.acquire(PermitRequest(model_id, 0, None, urgent=False, units=units))
+        try:
+            yield
+        finally:
+            self._limiter.settle(permit, AttemptResult(Ending.OTHER))
 
     async def engine(self) -> Engine | Unavailable:
         """Return what runs foreign code here, or why nothing does."""

@@ -76,6 +76,14 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
+class BoxRoom:
+    """The room that boxes take while they live, or that a machine has for them."""
+
+    cpus: float
+    memory_mb: int
+
+
+@dataclass(frozen=True, slots=True)
 class Asset:
     """A file or folder of the pack that is laid out for a row.
 

@@ -108,7 +108,7 @@ class PackWork:
         denied = family.denied(rule.task, self.settings.allow_commands)
         if denied is not None:
             return Outcome(Verdict.SKIPPED, "denied_command", denied)
-        obstacle = await self.tools.obstacle(family.image_of(rule.task))
+        obstacle = await self.tools.obstacle(family.image_of(rule.task), family.room_of(rule.task))
         return None if obstacle is None else Outcome(Verdict.SKIPPED, obstacle.code, obstacle.reason)
 
 

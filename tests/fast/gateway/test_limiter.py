@@ -87,6 +87,22 @@ async def test_no_more_go_than_the_session_and_the_model_allow() -> None:
     await crowd.leave()
 
 
+async def test_who_takes_several_places_waits_for_them_and_is_not_overtaken() -> None:
+    gate = _gate(ModelLimits("boxes", 4, items=True))
+    crowd = _Crowd(gate)
+    await crowd.ask(*(PermitRequest("boxes", 0, None, urgent=False, units=units) for units in (3, 2, 1, 9)))
+    assert crowd.admitted() == [0]
+    for ended, admitted in (
+        (0, [0, 1, 2]),
+        (1, [0, 1, 2]),
+        (2, [0, 1, 2, 3]),
+    ):  # the last wants more than there are
+        await crowd.settle(ended, AttemptResult(Ending.OTHER))
+        assert crowd.admitted() == admitted
+    assert gate.in_flight == 0
+    await crowd.leave()
+
+
 async def test_what_continues_a_case_goes_first_then_the_order_of_asking() -> None:
     gate = _gate(ModelLimits("m", 1), ModelLimits("judge", 1), concurrency=1)
     crowd = _Crowd(gate)

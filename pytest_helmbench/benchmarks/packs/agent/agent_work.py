@@ -15,7 +15,7 @@ from pytest_helmbench.benchmarks.packs.agent.external import (
     ExternalTask,
     run_external,
 )
-from pytest_helmbench.benchmarks.packs.row_tools import RowTools
+from pytest_helmbench.benchmarks.packs.row_tools import RowTools, held_room
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -66,7 +66,10 @@ class AgentSessions:
         limits = replace(usual, wall_s=retry_policy.case_timeout_s or usual.wall_s)
         clock = CaseClock(replace(retry_policy, case_timeout_s=limits.wall_s), context.clock.seconds)
         line = ItemLine(context.origin, context.entry, context.endpoint, "agent")
-        async with Conversation(context.gateway, line, clock, context.watch) as conversation:
+        async with (
+            held_room(context.gateway, family.room_of(rule.task)),
+            Conversation(context.gateway, line, clock, context.watch) as conversation,
+        ):
             session = _Session(self, messages, limits, tools, conversation)
             try:
                 outcome = await session.judged(family, rule)

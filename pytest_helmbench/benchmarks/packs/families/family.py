@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, RowPlace
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate
 from pytest_helmbench.benchmarks.packs.format.row_fields import Fields, check_fields
-from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask, Visibility
+from pytest_helmbench.benchmarks.packs.task import BoxRoom, ConfigError, PackRule, PackTask, Visibility
 from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -183,6 +183,10 @@ class Family(ABC):
     def image_of(self, task: PackTask) -> str | None:
         """Return the container image that the boxes of a row need; None for programs of this machine."""
         return task.environment.image
+
+    def room_of(self, _task: PackTask) -> BoxRoom | None:
+        """Return what the boxes of a row take that live at one time; None where each command has a box of its own."""
+        return None
 
     def denied(self, task: PackTask, allowed: Granted[tuple[str, ...]]) -> str | None:
         """Return why a row cannot be run without the user's leave, in a sentence; None for one that can."""
