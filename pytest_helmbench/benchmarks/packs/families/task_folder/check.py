@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from pytest_helmbench.benchmarks.packs.format.row_fields import Check, Field, Fields, anything, not_an_object
+from pytest_helmbench.benchmarks.packs.format.row_fields import Check, Field, Fields, anything
 from pytest_helmbench.core.json_types import JsonObject, JsonValue, json_objects
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import (
@@ -25,71 +25,27 @@ from pytest_helmbench.files.field_values import (
 from pytest_helmbench.files.source import Fault, suggestion
 from pytest_helmbench.files.strict_json import a_mapping, a_number, a_text, a_whole_number, texts
 
-_NETWORK = {"network_mode": "public|no-network|allowlist", "allowed_hosts": "texts"}
+_NETWORK = " network_mode:public|no-network|allowlist allowed_hosts:texts"
 TABLES: Mapping[str, Mapping[str, str]] = {
-    "": {
-        "schema_version": "anything",
-        "version": "anything",
-        "task": "{task}",
-        "metadata": "object",
-        "agent": "{agent}",
-        "verifier": "{verifier}",
-        "environment": "{environment}",
-        "solution": "{solution}",
-        "artifacts": "[artifact]",
-        "steps": "anything",
-        "multi_step_reward_strategy": "anything",
-        "source": "anything",
-    },
-    "task": {
-        "name": "text",
-        "version": "text",
-        "description": "string",
-        "authors": "[author]",
-        "keywords": "texts",
-    },
-    "author": {"name": "text", "email": "string"},
-    "agent": {"timeout_sec": "seconds", "user": "user", **_NETWORK},
-    "verifier": {
-        "timeout_sec": "seconds",
-        "env": "variables",
-        "user": "user",
-        "environment_mode": "shared|separate",
-        "environment": "{environment}",
-        "collect": "[collect]",
-        **_NETWORK,
-    },
-    "environment": {
-        "docker_image": "text",
-        "build_timeout_sec": "seconds",
-        "cpus": "amount",
-        "memory_mb": "count",
-        "storage_mb": "count",
-        "gpus": "duration",
-        "gpu_types": "texts",
-        "tpu": "anything",
-        "os": "text",
-        "env": "variables",
-        "workdir": "folder",
-        "mcp_servers": "anything",
-        "skills_dir": "text",
-        "healthcheck": "{healthcheck}",
-        "memory": "size",
-        "storage": "size",
-        "allow_internet": "boolean",
-        **_NETWORK,
-    },
-    "healthcheck": {
-        "command": "text!",
-        "interval_sec": "duration",
-        "timeout_sec": "seconds",
-        "start_period_sec": "duration",
-        "start_interval_sec": "duration",
-        "retries": "count",
-    },
-    "collect": {"command": "text!", "service": "text", "timeout_sec": "seconds", "user": "user"},
-    "artifact": {"source": "path!", "destination": "string", "exclude": "texts", "service": "text"},
-    "solution": {"env": "variables"},
+    table: dict(key.split(":") for key in keys.split())
+    for table, keys in {
+        "": "schema_version:any version:any task:{task} metadata:object agent:{agent} verifier:{verifier}"
+        " environment:{environment} solution:{solution} artifacts:[artifact] steps:any source:any"
+        " multi_step_reward_strategy:any",
+        "task": "name:text version:text description:string authors:[author] keywords:texts",
+        "author": "name:string email:string",
+        "agent": f"timeout_sec:seconds user:user{_NETWORK}",
+        "verifier": "timeout_sec:seconds env:variables user:user environment_mode:shared|separate"
+        f" environment:{{environment}} collect:[collect]{_NETWORK}",
+        "environment": "docker_image:text build_timeout_sec:seconds cpus:amount memory_mb:count storage_mb:count"
+        " gpus:number gpu_types:texts tpu:any os:text env:variables workdir:folder mcp_servers:any skills_dir:text"
+        f" healthcheck:{{healthcheck}} memory:size storage:size allow_internet:boolean{_NETWORK}",
+        "healthcheck": "command:text! interval_sec:number timeout_sec:seconds start_period_sec:number"
+        " start_interval_sec:number retries:count",
+        "collect": "command:text! service:text timeout_sec:seconds user:user",
+        "artifact": "source:path! destination:string exclude:texts service:text",
+        "solution": "env:variables",
+    }.items()
 }
 """By table of a task.toml, each key with its type: `{table}`, `[list of tables]`, `one|of|these`; `!` is required."""
 
@@ -107,158 +63,107 @@ FILES = (
     "solution/solve.sh",
     *COMPOSE,
 )
-"""What a task folder may hold and its task depends on."""
+"""The files of a task folder that its task depends on, whatever they hold."""
 ARTIFACTS = "/logs/artifacts"
 TRAJECTORY = "trajectory.json"
 WORDS = (ARTIFACTS, TRAJECTORY)
-"""What tests may name and a task depends on."""
+"""Words in the tests that a task depends on."""
 
-MAIN = "main"
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)([GMK])", re.IGNORECASE)
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)([GMK])\s*", re.IGNORECASE)
 _IN_MB = {"G": 1024.0, "M": 1.0, "K": 1 / 1024}
-_CPUS = 2.0
-_MEMORY_MB = 4096
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
-def _string(faults: RowFaults, where: str, value: JsonValue) -> None:
-    if not isinstance(value, str):
-        faults.error(where, f"this is {kind_of(value)}, not text")
+def _of(kind: type | tuple[type, ...], words: str) -> Check:
+    def check(faults: RowFaults, where: str, value: JsonValue) -> None:
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            faults.error(where, f"this is {kind_of(value)}, not {words}")
 
-
-def _boolean(faults: RowFaults, where: str, value: JsonValue) -> None:
-    if not isinstance(value, bool):
-        faults.error(where, f"this is {kind_of(value)}, not true or false")
+    return check
 
 
 def _count(faults: RowFaults, where: str, value: JsonValue) -> None:
-    before = len(faults.errors)
-    check_number(faults, where, value, low=1)
-    if len(faults.errors) == before and value != a_whole_number(value):
+    if isinstance(value, float) and not value.is_integer():
         faults.error(where, f"{named(value)} is not a whole number")
-
-
-def _user(faults: RowFaults, where: str, value: JsonValue) -> None:
-    if not isinstance(value, str | int) or isinstance(value, bool):
-        faults.error(where, f"this is {kind_of(value)}, not the name or number of a user")
-    elif not re.fullmatch(r"[\w.-]+", str(value)) or str(value).startswith("-"):
-        faults.error(where, f"{named(value)} is not the name or number of a user")
+    else:
+        check_number(faults, where, value, low=1)
 
 
 def _variables(faults: RowFaults, where: str, value: JsonValue) -> None:
-    if not isinstance(value, dict):
-        not_an_object(faults, where, value)
-        return
-    for name, text in value.items():
-        _string(faults, f"{where}.{name}", text)
-        if not name or "=" in name or "\0" in f"{name}{text}":
-            faults.error(f"{where}.{name}", f"{named(name)} cannot be a variable")
+    _of(dict, "an object")(faults, where, value)
+    for name, text in a_mapping(value).items():
+        _of(str, "text")(faults, f"{where}.{name}", text)
 
 
 def _size(faults: RowFaults, where: str, value: JsonValue) -> None:
-    if not isinstance(value, str):
-        faults.error(where, f"this is {kind_of(value)}, not text", 'write "2G"')
-    elif not _SIZE.fullmatch(value.strip()):
+    if not isinstance(value, str) or not _SIZE.fullmatch(value):
         faults.error(where, f"{named(value)} is not a size", 'write "2G", or "512M"')
 
 
-def _path(faults: RowFaults, where: str, value: JsonValue, *, absolute: bool = False) -> None:
-    before = len(faults.errors)
-    check_text(faults, where, value)
-    text = str(value)
-    if len(faults.errors) > before:
-        return
-    if ".." in text.split("/") or not text.isprintable():
-        faults.error(where, f"{named(text)} leads elsewhere", "write a path without '..'")
-    elif absolute and not text.startswith("/"):
-        faults.error(where, f"{named(text)} is not absolute", "begin it with /")
+def _path(faults: RowFaults, where: str, value: JsonValue, start: str = "") -> None:
+    if not isinstance(value, str) or not value.strip():
+        check_text(faults, where, value)
+    elif ".." in value.split("/") or not value.isprintable() or not value.startswith(start):
+        faults.error(
+            where, f"{named(value)} is not a path in the box", "write a path without '..', such as /app"
+        )
 
 
 _FORMS: Mapping[str, Check] = {
-    "anything": anything,
+    "any": anything,
     "amount": partial(check_number, low=0.01),
-    "boolean": _boolean,
+    "boolean": _of(bool, "true or false"),
     "count": _count,
-    "duration": partial(check_number, low=0),
-    "folder": partial(_path, absolute=True),
-    "object": lambda faults, where, value: (
-        None if isinstance(value, dict) else not_an_object(faults, where, value)
-    ),
+    "folder": partial(_path, start="/"),
+    "number": partial(check_number, low=0),
+    "object": _of(dict, "an object"),
     "path": _path,
     "seconds": check_seconds,
     "size": _size,
-    "string": _string,
+    "string": _of(str, "text"),
     "text": check_text,
     "texts": partial(check_texts, may_be_empty=True),
-    "user": _user,
+    "user": _of((str, int), "the name or number of a user"),
     "variables": _variables,
 }
 
 
 def check_task(faults: RowFaults, data: JsonObject) -> None:
     """File what is wrong with a task.toml: wrong types are errors, keys that resemble a known one warnings."""
-    before = len(faults.errors)
     _check_table(faults, "", data, TABLES[""])
-    if len(faults.errors) > before:
-        return
-    for where in ("environment", "verifier.environment"):
-        found = _at(data, where)
-        for old in ("memory", "storage"):
-            if old in found and f"{old}_mb" in found and _size_mb(found[old]) != found[f"{old}_mb"]:
-                faults.error(f"{where}.{old}", f"{old}_mb says something else", "keep one of them")
     verifier = a_mapping(data.get("verifier"))
-    if "environment" in verifier and verifier.get("environment_mode") == "shared":
-        what = "there is a verifier.environment, and it is not shared"
-        faults.error("verifier.environment_mode", what, "remove one of them")
+    if verifier.get("environment") and verifier.get("environment_mode") == "shared":
+        faults.error("verifier.environment_mode", "there is a verifier.environment, which is not shared")
 
 
 def _check(faults: RowFaults, where: str, value: JsonValue, form: str) -> None:
     if form[0] == "[":
-        if not isinstance(value, list):
-            faults.error(where, f"this is {kind_of(value)}, not a list")
-        for number, item in enumerate(value if isinstance(value, list) else ()):
-            place = f"{where}[{number}]"
-            if form == "[artifact]" and isinstance(item, str):
-                _path(faults, place, item)
-            else:
-                _check(faults, place, item, f"{{{form[1:-1]}}}")
+        _of(list, "a list")(faults, where, value)
+        for number, item in enumerate(_items(value)):
+            is_path = form == "[artifact]" and isinstance(item, str)
+            _check(faults, f"{where}[{number}]", item, "path" if is_path else f"{{{form[1:-1]}}}")
     elif form[0] == "{":
+        _of(dict, "an object")(faults, where, value)
         if isinstance(value, dict):
-            _check_table(faults, where, value, TABLES[form[1:-1]])
-        else:
-            not_an_object(faults, where, value)
-    elif "|" in form:
-        if value not in form.split("|"):
-            hint = f"write {' or '.join(form.split('|'))}"
-            faults.error(where, f"{named(value)} is not known", hint)
-    else:
+            _check_table(faults, f"{where}.", value, TABLES[form[1:-1]])
+    elif "|" in form and value not in form.split("|"):
+        faults.error(where, f"{named(value)} is not known", f"write {' or '.join(form.split('|'))}")
+    elif "|" not in form:
         _FORMS[form.rstrip("!")](faults, where, value)
 
 
-def _check_table(faults: RowFaults, where: str, value: JsonObject, known: Mapping[str, str]) -> None:
-    inside = f"{where}." if where else ""
+def _check_table(faults: RowFaults, inside: str, value: JsonObject, known: Mapping[str, str]) -> None:
     for key, item in value.items():
         if key in known:
             _check(faults, f"{inside}{key}", item, known[key])
-        elif near := suggestion(key, known.keys() - value.keys()):
-            line = (faults.line_of(f"{inside}{key}") if faults.line_of else None) or faults.line
-            message = f"{inside}{key} is no key: {near.replace(chr(39), '')}"
-            faults.warnings.append(Fault(line, message, usable=True))
+        elif near := suggestion(key, known.keys() - value.keys()).replace("'", ""):
+            line = faults.line_of(f"{inside}{key}") if faults.line_of else None
+            faults.warnings.append(
+                Fault(line or faults.line, f"{inside}{key} is no key: {near}", usable=True)
+            )
     for key, form in known.items():
         if form.endswith("!") and key not in value:
             faults.error(f"{inside}{key}", "this is missing")
-
-
-def _at(data: JsonObject, where: str) -> JsonObject:
-    for key in where.split("."):
-        data = a_mapping(data.get(key))
-    return data
-
-
-def _size_mb(size: JsonValue) -> int | None:
-    """Return `2G`, as old files write it, in megabytes."""
-    found = _SIZE.fullmatch(str(size).strip())
-    return None if found is None else int(float(found[1]) * _IN_MB[found[2].upper()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,11 +171,11 @@ class HealthCheck:
     """A command that tells whether a box is ready: exit 0 is healthy. Times are in seconds."""
 
     command: str
-    interval_s: float = 5.0
-    timeout_s: float = 30.0
-    start_period_s: float = 0.0
-    start_interval_s: float = 5.0
-    retries: int = 3
+    interval_s: float
+    timeout_s: float
+    start_period_s: float
+    start_interval_s: float
+    retries: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,16 +184,14 @@ class BoxNeeds:
 
     Args:
         image: Its container image; None where one is built.
-        build: The folder with the Dockerfile that its image is built from, below the task folder; None for none.
+        build: The folder with the Dockerfile of its image, below the task folder; None where none is built.
         loose: The folder whose files are copied into the working folder, as nothing is built; None for none.
         brings_tests: The tests stand in its image, and none are copied.
-        build_timeout_s: Seconds that building may take.
-        asked_cpus: None where the task leaves it open; `cpus` are given.
-        asked_memory_mb: Likewise, and `memory_mb`.
+        asked_cpus: None where the task leaves it open, as `asked_memory_mb`; `cpus` and `memory_mb` are given.
         workdir: None for the image's own.
-        env: Variables as written: `${VAR}` is not replaced.
+        env: Variables as written; see `filled`.
         network: It asks for a network.
-        health: What tells that it is ready; None for nothing.
+        health: None where it is ready at once.
     """
 
     image: str | None
@@ -306,21 +209,17 @@ class BoxNeeds:
     @property
     def cpus(self) -> float:
         """The CPUs that it gets."""
-        return self.asked_cpus or _CPUS
+        return self.asked_cpus or 2.0
 
     @property
     def memory_mb(self) -> int:
         """The memory that it gets."""
-        return self.asked_memory_mb or _MEMORY_MB
+        return self.asked_memory_mb or 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """What an agent leaves: a path of its box, relative to the working folder where it is not absolute.
-
-    Args:
-        exclude: Patterns of names in it that are left out.
-    """
+    """A path of the agent's box, relative to the working folder where it is not absolute, without excluded names."""
 
     source: str
     exclude: tuple[str, ...] = ()
@@ -331,13 +230,13 @@ class Collect:
     """A command that runs in the agent's box after the agent, before anything is taken out."""
 
     command: str
-    timeout_s: float = 60.0
-    user: str | None = None
+    timeout_s: float
+    user: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class FolderTask:
-    """A task folder, compiled. Its files are read where they stand, below `PackFiles.root`.
+    """A task folder, compiled. Users are None for the image's own, times None for no limit.
 
     Args:
         folder: Where it stands, relative to the pack, POSIX; `.` for the pack itself.
@@ -345,15 +244,11 @@ class FolderTask:
         agent: The agent's box.
         verifier: The box that judges; where it is not separate, the agent's.
         separate: Artifacts alone are judged, in a box that the agent never saw.
-        artifacts: As declared, in order.
+        artifacts: As declared, in order; `collect` likewise.
         names_artifacts: The tests name `/logs/artifacts`.
-        collect: In order.
-        agent_user: None for the image's; likewise of the verifier.
-        agent_timeout_s: None for none.
-        verifier_env: Variables of the verifier, as written; likewise of the solution.
+        verifier_env: Variables as written, and so of `solution_env`; see `filled`.
         solution: The script that solves it, below the task folder; None for none.
-        downloads: Line of tests/test.sh that downloads; None for none.
-        tests: Their folder, and the script in it.
+        downloads: The first line of tests/test.sh that downloads; None for none.
     """
 
     folder: str
@@ -372,40 +267,57 @@ class FolderTask:
     solution_env: tuple[tuple[str, str], ...] = ()
     solution: str | None = None
     downloads: int | None = None
-    tests: tuple[str, str] = ("tests", "test.sh")
 
     @property
     def boxes(self) -> tuple[BoxNeeds, ...]:
         """The boxes that it needs."""
         return (self.agent, self.verifier) if self.separate else (self.agent,)
 
-    @property
-    def network(self) -> bool:
-        """Whether one of its boxes asks for a network."""
-        return any(box.network for box in self.boxes)
+    def lost_variables(self, known: Mapping[str, str]) -> list[str]:
+        """Return the names of the variables that it needs from the host and does not get."""
+        env = [text for box in self.boxes for _, text in box.env] + [text for _, text in self.verifier_env]
+        found = (match for text in env for match in _VARIABLE.finditer(text))
+        return [*dict.fromkeys(one[1] for one in found if one[2] is None and one[1] not in known)]
+
+
+def filled(text: str, known: Mapping[str, str]) -> str:
+    """Return a variable's value with `${VAR}` and `${VAR:-default}` replaced."""
+    return _VARIABLE.sub(lambda found: known.get(found[1], found[2] or ""), text)
 
 
 def folder_task(hidden: JsonObject) -> FolderTask:
     """Return the task of a row without faults."""
-    data, has, words = a_mapping(hidden.get("task")), texts(hidden.get("has")), texts(hidden.get("words"))
+    data, has = a_mapping(hidden.get("task")), texts(hidden.get("has"))
     agent, verifier = a_mapping(data.get("agent")), a_mapping(data.get("verifier"))
-    environment = a_mapping(data.get("environment"))
-    own = a_mapping(verifier.get("environment"))
+    environment, own = a_mapping(data.get("environment")), a_mapping(verifier.get("environment"))
     separate = verifier.get("environment_mode", "separate" if own else "shared") == "separate"
-    box = _box(environment, agent, "environment", has)
+    box = judging = _box(environment, agent, "environment", has)
+    if separate and (own.get("docker_image") or "tests/Dockerfile" in has):
+        judging = _box(own or {**environment, "docker_image": None}, verifier, "tests", has)
+    elif separate:
+        judging = _box({**environment, **own}, verifier, "environment", has)
     return FolderTask(
-        folder=a_text(hidden.get("folder")) or "",
-        digest=a_text(hidden.get("digest")) or "",
+        folder=str(hidden.get("folder")),
+        digest=str(hidden.get("digest")),
         agent=box,
-        verifier=_verifier_box(environment, own, verifier, has) if separate else box,
+        verifier=judging,
         separate=separate,
-        artifacts=tuple(map(_artifact, _items(data.get("artifacts")))),
-        names_artifacts=ARTIFACTS in words,
-        collect=tuple(map(_collect, json_objects(verifier.get("collect")))),
+        artifacts=tuple(
+            Artifact(item)
+            if isinstance(item, str)
+            else Artifact(str(item["source"]), texts(item.get("exclude")))
+            for item in _items(data.get("artifacts"))
+            if isinstance(item, str | dict)
+        ),
+        names_artifacts=ARTIFACTS in texts(hidden.get("words")),
+        collect=tuple(
+            Collect(str(one["command"]), _seconds(one, "timeout_sec", 60.0), _user_of(one))
+            for one in json_objects(verifier.get("collect"))
+        ),
         agent_user=_user_of(agent),
         verifier_user=_user_of(verifier),
         agent_timeout_s=a_number(agent.get("timeout_sec")),
-        verifier_timeout_s=a_number(verifier.get("timeout_sec")) or 600.0,
+        verifier_timeout_s=_seconds(verifier, "timeout_sec", 600.0),
         verifier_env=_env(verifier),
         solution_env=_env(a_mapping(data.get("solution"))),
         solution="solution/solve.sh" if "solution/solve.sh" in has else None,
@@ -413,58 +325,48 @@ def folder_task(hidden: JsonObject) -> FolderTask:
     )
 
 
-def _verifier_box(
-    environment: JsonObject, own: JsonObject, verifier: JsonObject, has: Iterable[str]
-) -> BoxNeeds:
-    """Return the box that judges artifacts: of an image of its own, else of one from the tests, else the agent's."""
-    if own.get("docker_image") is None and "tests/Dockerfile" not in has:
-        return _box({**environment, **own}, verifier, "environment", has)
-    return _box(own or {**environment, "docker_image": None}, verifier, "tests", has)
-
-
 def _box(data: JsonObject, phase: JsonObject, folder: str, has: Iterable[str]) -> BoxNeeds:
-    """Return a box.
+    """Return a box of an environment.
 
     Args:
-        data: Of its environment.
-        phase: Whose network keys go before those of the environment.
+        phase: Its network keys go before those of the environment.
         folder: Where its Dockerfile stands.
     """
-    image = a_text(data.get("docker_image"))
+    image, health = a_text(data.get("docker_image")), a_mapping(data.get("healthcheck"))
     mode = phase.get("network_mode") or data.get("network_mode")
-    health = a_mapping(data.get("healthcheck"))
+    size = _SIZE.fullmatch(str(data.get("memory")))
     return BoxNeeds(
         image=image,
         build=folder if image is None else None,
         loose=folder if image is not None and folder == "environment" and folder in has else None,
         brings_tests=folder == "tests",
-        build_timeout_s=a_number(data.get("build_timeout_sec")) or 600.0,
+        build_timeout_s=_seconds(data, "build_timeout_sec", 600.0),
         asked_cpus=a_number(data.get("cpus")),
-        asked_memory_mb=a_whole_number(data.get("memory_mb")) or _size_mb(data.get("memory")),
+        asked_memory_mb=a_whole_number(data.get("memory_mb"))
+        or (None if size is None else int(float(size[1]) * _IN_MB[size[2].upper()])),
         workdir=a_text(data.get("workdir")),
         env=_env(data),
         network=mode == "public" if mode else data.get("allow_internet") is not False,
-        health=_health(health) if health else None,
+        health=None
+        if not health
+        else HealthCheck(
+            str(health["command"]),
+            _seconds(health, "interval_sec", 5.0),
+            _seconds(health, "timeout_sec", 30.0),
+            _seconds(health, "start_period_sec", 0.0),
+            _seconds(health, "start_interval_sec", 5.0),
+            a_whole_number(health.get("retries")) or 3,
+        ),
     )
 
 
-def _health(data: JsonObject) -> HealthCheck:
-    times = {name.replace("_sec", "_s"): a_number(data[name]) for name in data if name.endswith("_sec")}
-    known = {name: number for name, number in times.items() if number is not None}
-    return HealthCheck(str(data["command"]), **known, retries=a_whole_number(data.get("retries")) or 3)
+def _seconds(data: JsonObject, key: str, default: float) -> float:
+    found = a_number(data.get(key))
+    return default if found is None else found
 
 
 def _items(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
-
-
-def _artifact(item: JsonValue) -> Artifact:
-    data = {"source": item} if isinstance(item, str) else a_mapping(item)
-    return Artifact(str(data["source"]), texts(data.get("exclude")))
-
-
-def _collect(data: JsonObject) -> Collect:
-    return Collect(str(data["command"]), a_number(data.get("timeout_sec")) or 60.0, _user_of(data))
 
 
 def _user_of(data: JsonObject) -> str | None:
@@ -477,47 +379,32 @@ def _env(data: JsonObject) -> tuple[tuple[str, str], ...]:
 
 def unknown_needs(hidden: JsonObject) -> list[str]:
     """Return what a task without faults needs and is unknown here, as its file names it."""
-    data, has, words = a_mapping(hidden.get("task")), texts(hidden.get("has")), texts(hidden.get("words"))
+    data, has = a_mapping(hidden.get("task")), texts(hidden.get("has"))
     verifier = a_mapping(data.get("verifier"))
     boxes = [a_mapping(data.get("environment")), a_mapping(verifier.get("environment"))]
     phases = [*boxes, a_mapping(data.get("agent")), verifier]
     parts = json_objects(verifier.get("collect")) + json_objects(data.get("artifacts"))
     wanted = {
-        "steps": bool(data.get("steps")),
-        "compose": any(name in has for name in COMPOSE),
+        "steps": data.get("steps"),
+        "compose": {*COMPOSE} & {*has},
         "mcp_servers": any(box.get("mcp_servers") for box in boxes),
         "skills_dir": any(box.get("skills_dir") for box in boxes),
-        TRAJECTORY: TRAJECTORY in words,
+        TRAJECTORY: TRAJECTORY in texts(hidden.get("words")),
         "Windows": any(str(box.get("os", "linux")).lower() != "linux" for box in boxes),
-        "GPUs": any(box.get("gpus") or box.get("gpu_types") or box.get("tpu") for box in boxes),
+        "GPUs": any(box.get(key) for box in boxes for key in ("gpus", "gpu_types", "tpu")),
         "allowlist": any(phase.get("network_mode") == "allowlist" for phase in phases),
-        "other services": any((part.get("service") or MAIN) != MAIN for part in parts),
+        "other services": any(part.get("service", "main") != "main" for part in parts),
     }
     return [name for name, is_wanted in wanted.items() if is_wanted]
 
 
-def lacks(hidden: JsonObject) -> list[tuple[str, str]]:
-    """Return what a task without faults cannot do without, each with what is wrong."""
+def check_files(faults: RowFaults, hidden: JsonObject) -> None:
+    """File what a task whose needs are all known cannot do without."""
     task, has = folder_task(hidden), texts(hidden.get("has"))
-    found = []
     if any(box.build == "environment" for box in task.boxes) and "environment/Dockerfile" not in has:
-        found.append(("environment.docker_image", "there is neither an image nor environment/Dockerfile"))
+        faults.error("environment.docker_image", "there is neither an image nor environment/Dockerfile")
     if not task.verifier.brings_tests and "tests/test.sh" not in has:
-        found.append(("tests/test.sh", "this is missing"))
-    return found
-
-
-def filled(text: str, known: Mapping[str, str]) -> str | None:
-    """Return a value with `${VAR}` and `${VAR:-default}` replaced; None where a variable has no value."""
-    lost = [found[1] for found in _VARIABLE.finditer(text) if found[1] not in known and found[2] is None]
-    return None if lost else _VARIABLE.sub(lambda found: known.get(found[1], found[2] or ""), text)
-
-
-def lost_variables(task: FolderTask, known: Mapping[str, str]) -> list[str]:
-    """Return the names of the variables that a task needs from the host and does not get."""
-    env = [text for box in task.boxes for _, text in box.env] + [text for _, text in task.verifier_env]
-    found = (match for text in env for match in _VARIABLE.finditer(text))
-    return [*dict.fromkeys(one[1] for one in found if one[2] is None and one[1] not in known)]
+        faults.error("tests/test.sh", "this is missing")
 
 
 INPUT_FIELDS: Fields = {"instruction": Field(check_text, required=True)}

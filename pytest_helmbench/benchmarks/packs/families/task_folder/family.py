@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import (
     AgentFamily,
     AgentFinding,
     AgentRow,
-    AgentSession,
+    Desk,
+    Worker,
 )
-from pytest_helmbench.benchmarks.packs.families.family import Trial
 from pytest_helmbench.benchmarks.packs.families.task_folder.check import (
     EVAL_FIELDS,
     INPUT_FIELDS,
     FolderTask,
+    check_files,
     folder_task,
-    lacks,
     unknown_needs,
 )
 from pytest_helmbench.benchmarks.packs.format.pack_files import RowPlace
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
-from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.engine.work import UnjudgedError
@@ -31,8 +31,10 @@ from pytest_helmbench.files.field_values import RowFaults
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 
+_NOT_YET = Outcome(Verdict.SKIPPED, "no_sandbox", "task folders do not run yet")
 
-class TaskFolder(AgentFamily):
+
+class TaskFolder(AgentFamily[Desk, None]):
     """Rows that are folders in the format of Harbor: their task.toml was checked when it was read."""
 
     name = "task_folder"
@@ -44,8 +46,8 @@ class TaskFolder(AgentFamily):
     )
 
     def check_needs(self, faults: RowFaults, hidden: JsonObject, _place: RowPlace) -> None:
-        for where, what in () if unknown_needs(hidden) else lacks(hidden):
-            faults.error(where, what)
+        if not unknown_needs(hidden):
+            check_files(faults, hidden)
 
     def skip_reason(self, _public: JsonObject, hidden: JsonObject, _place: RowPlace) -> str | None:
         needs = unknown_needs(hidden)
@@ -54,13 +56,22 @@ class TaskFolder(AgentFamily):
     def compiled_check(self, _public: JsonObject, hidden: JsonObject) -> FolderTask:
         return folder_task(hidden)
 
-    async def finding(self, _row: AgentRow, _session: AgentSession, _tools: RowTools) -> AgentFinding:
-        raise UnjudgedError(Outcome(Verdict.SKIPPED, "no_sandbox", "task folders do not run yet"))
+    @asynccontextmanager
+    async def place(self, _row: AgentRow, _tools: RowTools) -> AsyncIterator[Desk]:
+        raise UnjudgedError(_NOT_YET)
+        yield
 
-    async def trials(self, rule: PackRule, _tools: RowTools) -> AsyncIterator[Trial]:
-        """Yield nothing yet."""
-        if rule.parity:
-            yield Trial("nothing", None, Verdict.FAILED)
+    def desk(self, place: Desk) -> Desk:
+        return place
+
+    async def hand_over(self, _place: Desk, _said: str) -> None:
+        return None
+
+    async def judge(self, _place: Desk, _work: None) -> AgentFinding:
+        raise UnjudgedError(_NOT_YET)
+
+    def workers(self, _row: AgentRow) -> Iterator[Worker]:
+        yield from ()
 
 
 FAMILY = TaskFolder()
