@@ -9,11 +9,14 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
-from typing import Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
+
+if TYPE_CHECKING:
+    from pytest_helmbench.sandbox.containers import ContainerEngine
 
 _MIB = 1024 * 1024
 _PLACES = max(4, 2 * (os.cpu_count() or 1))
@@ -202,6 +205,11 @@ class Engine(ABC):
     def name(self) -> str:
         """`docker`, `podman`, `bwrap`; several joined with `+` where rows may go to either."""
         return self.kind.name
+
+    @property
+    def containers(self) -> ContainerEngine | None:
+        """What opens boxes that live on; None where there is nothing but this machine's own programs."""
+        return None
 
     @abstractmethod
     async def obstacle(self, image: str | None) -> Unavailable | None:

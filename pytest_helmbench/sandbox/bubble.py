@@ -149,7 +149,7 @@ class Bubble:
 
     def breach(self) -> str:
         """Return which limit the kernel has seen passed; empty for none."""
-        if self._group is not None and self._group.has_outgrown():
+        if self._group is not None and self._group.kills():
             return f"more than {self._limits.memory_bytes} bytes of memory"
         return ""
 

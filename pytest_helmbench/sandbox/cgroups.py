@@ -115,18 +115,34 @@ class ProcessGroup:
         """Return descriptors; a process that writes `0` to each is in the group with all that it starts."""
         return [os.open(path, os.O_WRONLY | os.O_CLOEXEC) for path in self.files("cgroup.procs")]
 
-    def has_outgrown(self) -> bool:
-        """Return whether the kernel has killed in it for want of memory."""
+    def kills(self) -> int | None:
+        """Return how many of its processes the kernel has killed for want of memory; None when it does not say."""
         memory = self.folders.get("memory")
         if memory is None:
-            return False
+            return None
         told = memory / ("memory.events" if self.unified else "memory.oom_control")
         with suppress(OSError, ValueError):
             for line in told.read_text(encoding="ascii").splitlines():
                 name, _, number = line.partition(" ")
                 if name == "oom_kill":
-                    return int(number) > 0
-        return False
+                    return int(number)
+        return None
+
+    def peak_bytes(self) -> int | None:
+        """Return the most memory that its processes have held together, files in memory included; None if unknown."""
+        told = "memory.peak" if self.unified else "memory.max_usage_in_bytes"
+        with suppress(OSError, ValueError, KeyError):
+            return int((self.folders["memory"] / told).read_text(encoding="ascii"))
+        return None
+
+    def processes(self) -> set[int]:
+        """Return the numbers of its processes and of those in groups below it."""
+        found: set[int] = set()
+        for folder in set(self.folders.values()):
+            for path in folder.rglob("cgroup.procs"):
+                with suppress(OSError):
+                    found.update(map(int, path.read_text(encoding="ascii").split()))
+        return found
 
     def close(self) -> None:
         """Remove it; its processes are dead, and the kernel may need a moment to see that."""
@@ -139,6 +155,21 @@ class ProcessGroup:
                 if time.monotonic() > deadline:
                     return  # the next session removes it
                 time.sleep(_PAUSE_S)
+
+
+def container_group(pid: int, container: str) -> ProcessGroup | None:
+    """Return the group of a container of this machine; None where that is not to be seen.
+
+    Args:
+        pid: Of its first process.
+        container: Its id, which folders of groups carry.
+    """
+    folders = _own_folders(Path(f"/proc/{pid}"), Path("/proc/self/mountinfo"))
+    for controller in ("memory", ""):
+        inner = folders[controller][0] if controller in folders else Path()
+        if named := [folder for folder in (inner, *inner.parents) if container in folder.name]:
+            return ProcessGroup({"memory": named[-1]}, unified=not controller)
+    return None
 
 
 def find_group_place() -> GroupPlace | None:
@@ -156,7 +187,7 @@ def possible_places(own_process: Path = Path("/proc/self")) -> Iterator[GroupPla
     Args:
         own_process: What the kernel tells of our own process.
     """
-    own = _own_folders(own_process)
+    own = _own_folders(own_process, own_process / "mountinfo")
     unified = own.pop("", None)
     if unified is not None:
         folder, top = unified
@@ -173,15 +204,15 @@ def possible_places(own_process: Path = Path("/proc/self")) -> Iterator[GroupPla
         yield GroupPlace(older, unified=False)
 
 
-def _own_folders(process: Path) -> dict[str, tuple[Path, Path]]:
-    """Return our own group and the top of its hierarchy by controller; that of the unified one by no name."""
+def _own_folders(process: Path, mounts: Path) -> dict[str, tuple[Path, Path]]:
+    """Return the group of a process and the top of its hierarchy by controller; that of the unified one by no name."""
     paths: dict[str, str] = {}
     found: dict[str, tuple[Path, Path]] = {}
     with suppress(OSError, ValueError):
         for line in (process / "cgroup").read_text(encoding="utf-8").splitlines():
             _, controllers, path = line.split(":", 2)
             paths.update(dict.fromkeys(controllers.split(","), path))
-        for line in (process / "mountinfo").read_text(encoding="utf-8").splitlines():
+        for line in mounts.read_text(encoding="utf-8").splitlines():
             mounted, _, kind = line.partition(" - ")
             _, _, _, root, top, *_ = mounted.split(" ")
             system, _, options = kind.split(" ")

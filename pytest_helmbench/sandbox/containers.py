@@ -30,13 +30,25 @@ from pytest_helmbench.sandbox.box import (
     Streams,
     Unavailable,
 )
+from pytest_helmbench.sandbox.living import LivingBox, LivingSpec
 from pytest_helmbench.sandbox.local import launched
 from pytest_helmbench.sandbox.owners import Owner, new_folder, this_process
-from pytest_helmbench.sandbox.processes import Kill, Launch, kill_one, run_tool, supervise, watch_disk
+from pytest_helmbench.sandbox.processes import (
+    Kill,
+    Launch,
+    LimitWatch,
+    kill_one,
+    last_words,
+    run_tool,
+    supervise,
+    watch_disk,
+)
 from pytest_helmbench.sandbox.seccomp import container_profile
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
 
 _OPEN_FILES = 1024
+_LIVING_OPEN_FILES = 4096
+_PACKAGE_MANAGERS_NEED = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETUID", "SETGID")
 _PROCESSES = 8192
 _FOUND_BY = (  # what the command lines need to find their servers, stores and registries
     *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"),
@@ -55,6 +67,8 @@ _ENGINE = "helmbench.engine"
 _TASK = "helmbench.task"
 _NAME = "helmbench-"
 _TOOL_S = 60.0
+_TOOL_LIMITS = Limits(wall_s=_TOOL_S)
+_NO_STREAMS = Streams()
 _PULL_S = 1800.0
 _STOP_S = 10.0
 _SHARED_MEMORY_BYTES = 64 * 1024 * 1024
@@ -166,6 +180,7 @@ class ContainerProgram:
         server_sign: What stands in the answer of an engine that takes no filter of system calls, and has its own.
         run: The words of its command line that start a container.
         closed_proc: Flags of `run` that make `/proc` read-only; none where there are none.
+        keep_owners: Flags of `cp` that leave to files the owners that their archive names.
     """
 
     rootless_question: str
@@ -177,6 +192,7 @@ class ContainerProgram:
     server_sign: str = ""
     run: tuple[str, ...] = ("run",)
     closed_proc: tuple[str, ...] = ()
+    keep_owners: tuple[str, ...] = ()
 
 
 class ContainerEngine(Engine):
@@ -218,6 +234,11 @@ class ContainerEngine(Engine):
         self._done: list[str] = []
         self._removal: asyncio.Task[None] | None = None
 
+    @property
+    def containers(self) -> ContainerEngine:
+        """Itself."""
+        return self
+
     async def obstacle(self, image: str | None) -> Unavailable | None:
         """Return why containers of this image cannot be run, found by running one."""
         image = image or DEFAULT_IMAGE
@@ -238,7 +259,7 @@ class ContainerEngine(Engine):
         name = self.new_name()
         image = spec.image or DEFAULT_IMAGE
         try:
-            labels = (*self.labels(spec), "--network", "none", "--entrypoint", _NOTHING)
+            labels = (*self.labels(spec.label), "--network", "none", "--entrypoint", _NOTHING)
             made = await self.tool("create", "--name", name, "--pull", "never", *labels, image)
             if made.exit_code != 0:
                 raise SandboxError(f"{self.name}: no container of {image} could be made ({last_words(made)})")
@@ -254,7 +275,7 @@ class ContainerEngine(Engine):
         """Run a command in a fresh container."""
         limits = command.limits or spec.limits
         name = self.new_name()
-        argv = [self._path, *self.program.run, "--name", name, *self._flags(spec, limits)]
+        argv = [*self.program.run, "--name", name, *self._flags(spec, limits)]
         if streams.given != b"":
             argv.append("--interactive")
         argv += ["--workdir", command.workdir or spec.workdir]
@@ -264,17 +285,35 @@ class ContainerEngine(Engine):
         for variable, value in dict((("TMPDIR", "/tmp"), *spec.env, *command.env)).items():
             argv += ["--env", f"{variable}={value}"]
         argv += ["--entrypoint", command.argv[0], spec.image or DEFAULT_IMAGE, *command.argv[1:]]
-        launch = Launch(
-            argv=tuple(argv),
-            env={**tool_environment(), **self._proc.environment},
-            folder=self._folder,  # podman writes a file named `oom` where it is called
-            kill=partial(self._kill, name),
-            watch=(lambda _: watch_disk(workspace, limits),),
-        )
+        watch = (lambda _: watch_disk(workspace, limits),)
         try:
-            return await self._explained(name, await supervise(launch, streams, limits), limits)
+            ended = await self.call(
+                *argv, streams=streams, limits=limits, kill=partial(self._kill, name), watch=watch
+            )
+            return await self._explained(name, ended, limits)
         finally:
             self._remove_soon(name)
+
+    async def open_living(self, spec: LivingSpec) -> LivingBox:
+        """Start a container that stays.
+
+        Raises:
+            SandboxError: It does not start; `obstacle` may have said why.
+        """
+        if obstacle := await self.obstacle(spec.image):
+            raise SandboxError(obstacle.reason)
+        name = self.new_name()
+        argv = (*self.program.run, "--detach", "--name", name, *self._living_flags(spec), spec.image)
+        try:
+            started = await self.call(*argv, *(() if spec.server else ("infinity",)))
+            if started.exit_code != 0:
+                raise SandboxError(
+                    f"{self.name}: no container of {spec.image} starts ({last_words(started)})"
+                )
+            return await LivingBox.started(self, spec, name)
+        except BaseException:
+            self._remove_soon(name)
+            raise
 
     async def close(self) -> None:
         """Remove the containers of this engine, and its folder."""
@@ -283,7 +322,7 @@ class ContainerEngine(Engine):
         listed = await self.tool("ps", "-aq", "--filter", f"label={_ENGINE}={self._folder.name}")
         left = listed.stdout.decode(errors="replace").split()
         if left:
-            await self.tool("rm", "-f", *left)
+            await self.tool("rm", "-f", "-v", *left)
         await super().close()
         await asyncio.to_thread(remove_tree, self._folder)
 
@@ -292,7 +331,7 @@ class ContainerEngine(Engine):
         listed = await self.tool("ps", "-a", "--filter", f"label={_OWNER}", "--format", "{{.Names}}")
         names = left_behind(listed.stdout.decode(errors="replace").split())
         if names:
-            await self.tool("rm", "-f", *names)
+            await self.tool("rm", "-f", "-v", *names)
 
     async def _look(self, image: str) -> Unavailable | None:
         if not await self.has_image(image):
@@ -335,6 +374,22 @@ class ContainerEngine(Engine):
             self._proc = closed
         return tried
 
+    def _living_flags(self, spec: LivingSpec) -> Iterator[str]:
+        yield from ("--pull", "never", "--no-healthcheck", "--stop-signal", "KILL")
+        yield from self.confinement(read_only=bool(spec.server))
+        if spec.server:
+            yield from spec.server
+        else:
+            yield from ("--hostname", "sandbox", "--log-driver", "none", "--entrypoint", "sleep")
+            for name in _PACKAGE_MANAGERS_NEED:
+                yield from ("--cap-add", name)
+            yield from () if spec.network else ("--network", "none")
+        for variable, value in spec.env:
+            yield from ("--env", f"{variable}={value}")
+        yield from () if spec.user is None else ("--user", spec.user)
+        yield from bound_flags(spec.limits, _LIVING_OPEN_FILES)
+        yield from (*self.program.private, *self._proc.flags, *self.labels(spec.label))
+
     def _flags(self, spec: BoxSpec, limits: Limits) -> Iterator[str]:
         yield from ("--pull", "never", "--network", "none", "--hostname", "sandbox", "--user", self._user)
         yield from self.confinement()
@@ -350,19 +405,20 @@ class ContainerEngine(Engine):
         yield from (*self.program.private, *self._proc.flags)
         if Path("/sys/fs/selinux/enforce").exists():
             yield from ("--security-opt", "label=disable")
-        yield from self.labels(spec)
+        yield from self.labels(spec.label)
 
-    def confinement(self) -> Iterator[str]:
+    def confinement(self, *, read_only: bool = True) -> Iterator[str]:
         """Return the flags that take privileges and system calls from whatever runs in a container."""
-        yield from ("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
+        yield from ("--read-only",) if read_only else ()
+        yield from ("--cap-drop", "ALL", "--security-opt", "no-new-privileges")
         if self._profile.exists():
             yield from ("--security-opt", f"seccomp={self._profile}")
 
-    def labels(self, spec: BoxSpec) -> Iterator[str]:
+    def labels(self, label: str) -> Iterator[str]:
         """Return the flags that mark a container as ours."""
         yield from ("--label", f"{_OWNER}={this_process().mark}", "--label", f"{_ENGINE}={self._folder.name}")
-        if spec.label:
-            yield from ("--label", f"{_TASK}={excerpt(spec.label)}")
+        if label:
+            yield from ("--label", f"{_TASK}={excerpt(label)}")
 
     def new_name(self) -> str:
         """Return a name for a container: it carries our mark, so that the next session may remove it."""
@@ -405,7 +461,7 @@ class ContainerEngine(Engine):
         try:
             while self._done:
                 names, self._done = self._done, []
-                await self.tool("rm", "-f", *names)
+                await self.tool("rm", "-f", "-v", *names)
         finally:
             self._removal = None
 
@@ -419,6 +475,24 @@ class ContainerEngine(Engine):
     async def tool(self, *arguments: str, wall_s: float = _TOOL_S) -> Ended:
         """Run the command line, with no more of the environment than it needs to find its engine."""
         return await run_tool((self._path, *arguments), tool_environment(), wall_s=wall_s)
+
+    async def call(
+        self,
+        *arguments: str,
+        streams: Streams = _NO_STREAMS,
+        limits: Limits = _TOOL_LIMITS,
+        kill: Kill = kill_one,
+        watch: tuple[LimitWatch, ...] = (),
+    ) -> Ended:
+        """Run the command line around a command, or for an archive, within limits."""
+        launch = Launch(
+            argv=(self._path, *arguments),
+            env={**tool_environment(), **self._proc.environment},
+            folder=self._folder,  # podman writes a file named `oom` where it is called
+            kill=kill,
+            watch=watch,
+        )
+        return await supervise(launch, streams, limits)
 
 
 async def find_containers(
@@ -461,11 +535,3 @@ def left_behind(names: Iterable[str]) -> list[str]:
     return [
         name for name, owner in marked if name.startswith(_NAME) and owner is not None and owner.is_gone()
     ]
-
-
-def last_words(ended: Ended) -> str:
-    """Return the last words of a command line, for people."""
-    lines = [
-        line for line in ended.stderr.decode(errors="replace").splitlines() if line and "--help" not in line
-    ]
-    return excerpt(lines[-1]) if lines else ended.reason or f"exit code {ended.exit_code}"

@@ -20,6 +20,7 @@ from pytest_helmbench.sandbox.box import (
     Streams,
     Unavailable,
 )
+from pytest_helmbench.sandbox.containers import ContainerEngine
 from pytest_helmbench.sandbox.owners import remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import Workspace
 
@@ -91,6 +92,10 @@ class _EitherEngine(Engine):
     @property
     def name(self) -> str:
         return f"{self._containers.name}+{self._local.name}"
+
+    @property
+    def containers(self) -> ContainerEngine | None:
+        return self._containers.containers
 
     async def obstacle(self, image: str | None) -> Unavailable | None:
         return await self._one(image).obstacle(image)

@@ -64,7 +64,7 @@ class Owner:
         except ProcessLookupError:
             return True
         except OSError:
-            return False
+            pass  # it runs with the rights of another
         start = _start_of(self.pid)
         return start is not None and start != self.start
 
@@ -72,7 +72,11 @@ class Owner:
 @cache
 def this_process() -> Owner:
     """Return the mark of the running process."""
-    pid = os.getpid()
+    return process_owner(os.getpid())
+
+
+def process_owner(pid: int) -> Owner:
+    """Return the mark of a process of this machine."""
     return Owner(_machine(), os.getuid(), pid, _start_of(pid) or "0")
 
 

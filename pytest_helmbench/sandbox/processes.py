@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import Ended, Limits, Streams, disk_breach
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
@@ -137,6 +138,14 @@ async def run_tool(
     launch = Launch(argv=tuple(argv), env=env, kill=kill_one, descriptors=descriptors)
     limits = Limits(wall_s=wall_s, output_bytes=_TOOL_OUTPUT)
     return await supervise(launch, Streams(given=b""), limits)
+
+
+def last_words(ended: Ended) -> str:
+    """Return the last words of a command line, for people."""
+    lines = [
+        line for line in ended.stderr.decode(errors="replace").splitlines() if line and "--help" not in line
+    ]
+    return excerpt(lines[-1]) if lines else ended.reason or f"exit code {ended.exit_code}"
 
 
 async def exited(process: Process) -> None:

@@ -14,6 +14,7 @@ PODMAN = ContainerProgram(
     private_build=("--http-proxy=false",),
     build_here=("--pull=never",),
     closed_proc=("--security-opt", "proc-opts=nosuid,noexec,nodev,ro"),
+    keep_owners=("--archive=false",),
 )
 """Podman's own way."""
 

@@ -59,11 +59,11 @@ def test_a_group_has_bounds_in_the_words_of_the_unified_hierarchy(tmp_path: Path
     os.close(descriptor)
     assert (folder / "cgroup.procs").read_text() == "0"
 
-    assert not group.has_outgrown()
+    assert not group.kills()
     (folder / "memory.events").write_text("low 0\nhigh 0\nmax 12\noom 1\noom_kill 0\n")
-    assert not group.has_outgrown()
+    assert not group.kills()
     (folder / "memory.events").write_text("low 0\nhigh 0\nmax 12\noom 1\noom_kill 1\noom_group_kill 1\n")
-    assert group.has_outgrown()
+    assert group.kills()
     for path in folder.iterdir():
         path.unlink()
     group.close()

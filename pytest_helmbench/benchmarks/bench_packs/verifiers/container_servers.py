@@ -21,10 +21,11 @@ from pytest_helmbench.core.granted import NOT_ALLOWED
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.strict_json import a_mapping
-from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits, Unavailable
-from pytest_helmbench.sandbox.containers import ContainerEngine, bound_flags, last_words, left_behind
+from pytest_helmbench.sandbox.box import Engine, Limits, Unavailable
+from pytest_helmbench.sandbox.containers import ContainerEngine, bound_flags, left_behind
 from pytest_helmbench.sandbox.detection import image_engines
 from pytest_helmbench.sandbox.owners import this_process
+from pytest_helmbench.sandbox.processes import last_words
 
 _OWNER = "helmbench.owner"
 _HOST_NAME = "host.docker.internal"
@@ -215,7 +216,7 @@ async def _new_network(engine: ContainerEngine) -> _Network:
 
 
 def _flags(spec: VerifierSpec, engine: ContainerEngine, network: _Network, port: int) -> Iterator[str]:
-    yield from engine.labels(BoxSpec(label=f"verifier {spec.id}"))
+    yield from engine.labels(f"verifier {spec.id}")
     yield from ("--pull", "never", "--network", network.name, "--hostname", "verifier")
     if network.host:
         yield from ("--add-host", f"{_HOST_NAME}:{network.host}")

@@ -14,9 +14,9 @@ from pytest_helmbench.benchmarks.bench_packs.format.manifest import content_dige
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, TellPhase
 from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.sandbox.containers import ContainerEngine, last_words
+from pytest_helmbench.sandbox.containers import ContainerEngine
 from pytest_helmbench.sandbox.local import LocalPrograms
-from pytest_helmbench.sandbox.processes import end_launched
+from pytest_helmbench.sandbox.processes import end_launched, last_words
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 _REPOSITORY = "localhost/helmbench-verifier"
