@@ -211,7 +211,8 @@ class FaultStreak:
         self._cases.add(failed.case)
         if len(self._cases) < _FIRST_CASES:
             return None
-        return f"its first {_FIRST_CASES} cases all ended in the same fault, {failed.sentence}"
+        text, *hint = failed.sentence.splitlines()
+        return "\n".join((text, f"  its first {_FIRST_CASES} cases all ended in this fault", *hint))
 
 
 def failed_case(case: str, fault: Fault) -> FailedCase:

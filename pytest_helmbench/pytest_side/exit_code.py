@@ -290,17 +290,19 @@ def _unjudged_benchmarks(session: Session, plan: Plan) -> list[str]:
 
 
 def _models_stopped(session: Session) -> Cause | None:
-    """Return why models were stopped; a model is named where there are several."""
+    """Return why models were stopped; those are named where others go on."""
     plan, stopped = session.plan, session.coordinator.stopped_models
     if not stopped:
         return None
-    is_alone = plan is not None and len({run.model for run in plan.runs}) == 1
-    found = []
+    are_all = plan is not None and {run.model for run in plan.runs} == {*stopped}
+    found, hints = [], []
     for why in dict.fromkeys(stopped.values()):
-        models = "" if is_alone else ", ".join(model for model in stopped if stopped[model] == why)
-        found.append(_cause_of(f"{models} stopped: {why}".lstrip()))
-    hints = dict.fromkeys(cause.hint for cause in found if cause.hint)
-    return Cause("; ".join(cause.text for cause in found), "; ".join(hints))
+        models = ", ".join(model for model in stopped if stopped[model] == why)
+        text, _, hint = why.partition("\n  hint: ")
+        text = "; ".join(map(str.strip, text.splitlines()))
+        found.append(f"{'' if are_all else models} stopped: {text}".lstrip())
+        hints.append(" ".join(hint.split()))
+    return Cause("; ".join(found), "; ".join(filter(None, dict.fromkeys(hints))))
 
 
 def _all_skipped(session: Session) -> Cause | None:

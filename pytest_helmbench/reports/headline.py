@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -37,6 +39,7 @@ _SHOWN = 5
 _RUNS_SHOWN = 3
 _LONGEST = 100
 _AND = " · "
+_PROVIDER = re.compile(r"the provider (at \S+ )?(?=answered|cannot)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class Headline:
         runs: Headlines of the runs of a session; empty for a run.
         gates: Gates of a run; None for a session.
         is_open: Its gate does not hold, because it could not have failed.
-        cause_first: The cause explains the finding: the provider is down, the budget is spent.
+        cause_first: The cause explains the finding: a model was stopped, the budget is spent.
     """
 
     holds: bool | None
@@ -94,15 +97,31 @@ class Headline:
         fails_alone = self.holds is False and all(run.holds is not False for run in self.runs)
         if len(self.runs) < 2 or fails_alone:
             return (self,)
-        return tuple(replace(run, cause="" if run.holds else self.cause) for run in self.runs)
+        return tuple(
+            replace(run, cause="" if run.holds else self.cause, cause_first=self.cause_first)
+            for run in self.runs
+        )
 
     @property
     def text(self) -> str:
-        """The headline in a line: `✗ FAILS   atlas-mini: 50.0 %, threshold 85.0 · worse by 39.3`."""
+        """The headline in a line of 100 letters: `✗ FAILS   atlas-mini: 50.0 %, threshold 85.0 · worse by 39.3`.
+
+        Where there is no room, clauses of a cause are left out, and the first is cut at a word.
+        """
         mark = {None: "", True: "✓ HOLDS   ", False: "✗ FAILS   "}[self.holds]
         mark = "? INCONCLUSIVE   " if self.is_open else mark
-        finding = (self.cause, self.said) if self.cause_first else (self.said, self.cause)
-        return mark + ": ".join(filter(None, (self.subject, *finding)))
+        start = f"{mark}{self.subject}: " if self.subject else mark
+        if not self.cause_first:
+            first, second = self.said, self.cause
+        else:
+            first, second = _brief(self.cause, _LONGEST - len(start)), self.said
+        whole = start + ": ".join(filter(None, (first, second)))
+        return whole if len(whole) <= _LONGEST else start + first
+
+    @property
+    def cause_in_full(self) -> str:
+        """The cause, where the headline has no room for all of it."""
+        return "" if self.cause in self.text else self.cause
 
     @property
     def newly_failing(self) -> tuple[PlannedCase, ...]:
@@ -141,7 +160,7 @@ def headline(report: GateReport, state: SessionState | None = None, *, asked: bo
     elif failing:
         subject, said, cause = failing[0].subject, failing[0].said, stops or state.cause
     elif stops:
-        subject, said = "" if state.of_tests else subject, stops
+        subject, said, cause = "" if state.of_tests else subject, "", stops
     elif len(runs) == 1:
         said, cause = runs[0].said, state.cause
     elif holds is None and (first := _highest(report.runs, state)) is not None:
@@ -152,7 +171,11 @@ def headline(report: GateReport, state: SessionState | None = None, *, asked: bo
         subject = f"{all_of}{len(runs)} runs" if holds or said.startswith("scores ") else ""
     said = _of_selected(said, state.selected) if runs and not stops else said
     is_open = bool(failing) and failing[0].is_open and not stops
-    cause_first = bool(failing and not stops)
+    cause = cause.removeprefix(f"{subject} ")
+    scored = any(
+        run.score is not None and run.score.score is not None for run in report.runs if not run.holds
+    )
+    cause_first = bool(cause) and (not said or (bool(failing) and not (scored and stops)))
     return Headline(holds, subject, said, cause, state.hint, runs, is_open=is_open, cause_first=cause_first)
 
 
@@ -240,13 +263,26 @@ def _scores(runs: Sequence[RunGates]) -> str:
 
 def _as_fits(parts: Sequence[str], taken: int) -> str:
     """Return the first parts, as many as a headline has room for, and how many more there are."""
-    shown, room = list(parts[:1]), _LONGEST - len("✗ FAILS   : ") - taken
-    for part in parts[1:]:
-        if len(_AND.join((*shown, part))) > room:
-            break
-        shown.append(part)
+    shown = _first(parts, _AND, _LONGEST - len("✗ FAILS   : ") - taken)
     more = len(parts) - len(shown)
     return _AND.join((*shown, f"{more} more") if more else shown)
+
+
+def _brief(cause: str, room: int) -> str:
+    """Return the first clauses of a cause without the address of the provider, the first one cut at a word."""
+    first, *more = _PROVIDER.sub("", cause).split("; ")
+    cut = shorten(first, max(room, _LONGEST // 2), placeholder=" …", break_on_hyphens=False)
+    return "; ".join(_first((cut, *more), "; ", room))
+
+
+def _first(parts: Sequence[str], joint: str, room: int) -> list[str]:
+    """Return the first parts that fit, one at least."""
+    shown = [*parts[:1]]
+    for part in parts[1:]:
+        if len(joint.join((*shown, part))) > room:
+            break
+        shown.append(part)
+    return shown
 
 
 def _conclusion(found: RunComparison, scope: ScopeChange) -> str:
@@ -317,7 +353,7 @@ def gate_block(found: Headline) -> list[str]:
     for run in found.runs:
         lines += [run.text] if several else []
         lines += _run_block(run.gates) if run.gates is not None else []
-    lines += [_line("cause", found.cause)] if several and found.cause else []
+    lines += [_line("cause", found.cause)] if found.cause and (several or found.cause_in_full) else []
     return [*lines, _line("next", found.hint)] if found.hint else lines
 
 

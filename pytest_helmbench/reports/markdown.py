@@ -70,6 +70,8 @@ def report_head(found: ReportedRuns, headline: Headline | None) -> str:
     if headline is not None and len(scores) == 1 and scores[0] not in title:
         title += f" (score {scores[0]})"
     lines = [f"## {plain(title)}", ""]
+    if headline is not None and headline.cause_in_full:
+        lines += [f"Cause: {plain(headline.cause_in_full)}", ""]
     if headline is not None and headline.hint:
         lines += [f"Next: {plain(headline.hint)}", ""]
     compared = [

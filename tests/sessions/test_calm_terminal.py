@@ -131,7 +131,9 @@ def test_a_server_that_is_down_is_told_once(pytester: pytest.Pytester) -> None:
             "next         *; the same command with --helmbench-resume asks the 500 again",
         ]
     )
-    assert result.outlines[-1].startswith("✗ FAILS   test/good: stopped: its first 20 cases all ended in")
+    refused = "stopped: the provider at http://127.0.0.1:9/v1 cannot be reached (connection refused)"
+    assert f"cause        {refused}; its first 20 cases all ended in this fault" in result.outlines
+    assert result.outlines[-1] == "✗ FAILS   test/good: stopped: cannot be reached (connection refused)"
     assert str(result.stdout).count("--helmbench-resume") == 1
 
 

@@ -171,7 +171,7 @@ def test_no_gate_forgives_a_python_test_a_broken_file_or_an_error(
         assert result.ret == _FAILED
         assert "reached" in _gates(result)[0]
         assert (
-            "ended without a verdict on the model (errors, broken files, Python tests)" in _gates(result)[-1]
+            "ended without a verdict on the model (errors, broken files, Python tests)" in result.stdout.str()
         )
         assert re.match(r"✗ FAILS   \S+::\S+ ended without", _gates(result)[-1])
 

@@ -104,6 +104,7 @@ def session_lines(
         return [*lines, *gate_block(found)]
     hint = "" if found is None or found.holds is None else found.hint
     hint = hint or (after_dry_run(plan, coordinator) if plan.dry else "")
+    lines += [labelled("cause", found.cause_in_full)] if found is not None and found.cause_in_full else []
     return [*lines, labelled("next", hint)] if hint else lines
 
 

@@ -128,6 +128,34 @@ def test_the_gravest_cause_stands_first_in_a_hundred_letters(wrong: int, unjudge
     assert re.search(r" · \d more$", text) or len(text) <= 100
 
 
+_REFUSED = "the provider at http://127.0.0.1:9/v1 cannot be reached (connection refused)"
+_BRIEF = "cannot be reached (connection refused)"
+_DETAIL = "its first 20 cases all ended in this fault"
+_LONG = "northwind/atlas-large-2026-10-preview-of-the-second-edition"
+
+
+@pytest.mark.parametrize(
+    ("name", "cause", "text", "is_cut"),
+    [
+        ("a", f"stopped: {_REFUSED}; {_DETAIL}", f"a: stopped: {_BRIEF}: the run has no score", True),
+        (
+            "a",
+            "a stopped: no reply; the budget was spent",
+            "a: stopped: no reply; the budget was spent: the run has no score",
+            False,
+        ),
+        (_LONG, f"stopped: {_REFUSED}", f"{_LONG}: stopped: {_BRIEF}", True),
+        ("a", "x" * 9 + " y" * 99, f"a: {'x' * 9}{' y' * 38} …", True),
+    ],
+)
+def test_a_cause_in_a_headline_leaves_its_details_to_the_block(
+    name: str, cause: str, text: str, *, is_cut: bool
+) -> None:
+    found = headline(read_gates("0.85", None).judge({name: None}), SessionState((cause,)))
+    assert found.text == f"✗ FAILS   {text}"
+    assert (f"  cause      {cause}" in gate_block(found)) is is_cut
+
+
 def test_two_runs_that_fail_share_a_headline_and_have_a_block_each() -> None:
     report = read_gates("0.95", None).judge({"a": _score(), "b": _score(wrong=3), "c": _score(wrong=0)})
     found = headline(report)
