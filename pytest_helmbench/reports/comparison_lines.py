@@ -259,10 +259,10 @@ def comparison_notes(found: RunComparison) -> Iterator[str]:
         if found.cases_changed:
             parts.append(f"{count_text(found.cases_changed, 'case has', 'cases have')} changed")
         if found.rows_by_other_rules:
-            rows = count_text(found.rows_by_other_rules, "row was", "rows were")
+            other = count_text(found.rows_by_other_rules, "evaluation was", "evaluations were")
             hint = " (`helmbench rescore` judges the older run by the rules of now, not by another judge)"
             is_done = found.beside is not None and found.beside.is_rescored
-            parts.append(f"{rows} judged by other rules or another judge{'' if is_done else hint}")
+            parts.append(f"{other} judged by other rules or another judge{'' if is_done else hint}")
         yield ", ".join(parts)
     if found.rules_changed:
         yield changed_rules_text(found)

@@ -121,7 +121,7 @@ class Headline:
     @property
     def cause_in_full(self) -> str:
         """The cause, where the headline has no room for all of it."""
-        return "" if self.cause in self.text else self.cause
+        return "" if self.cause.replace("the provider ", "") in self.text else self.cause
 
     @property
     def newly_failing(self) -> tuple[PlannedCase, ...]:

@@ -160,8 +160,8 @@ def _beside(report: RunReport, extent: _Extent) -> Iterator[str]:
     found = report.breakdown
     yield from ("#### Beside the score", "")
     yield (
-        "Recall: of the rows with a signal (severity above 0), those passed. False escalation: of the rows without"
-        " one (below 0), those failed. Weighted: by severity points."
+        "Recall: of the evaluations with a signal (severity above 0), those passed. False escalation: of those"
+        " without one (below 0), those failed. Weighted: by severity points."
     )
     yield ""
     rows = [("**all**", *_rate_cells(found.overall))]

@@ -64,7 +64,7 @@ def corrected_text(found: CorrectedRate | None, what: str = "pass rate") -> str:
         return "the judge's labels correct nothing yet: label some of both verdicts"
     span = f"{100 * found.low:.1f} – {share(found.high)}"
     return (
-        f"{what} of the judge's rows {share(found.raw)} as judged;"
+        f"{what} of the judge's verdicts {share(found.raw)} as judged;"
         f" {share(found.corrected)} ({span}) corrected by {found.labels} labels;"
         f" the judge was right on {100 * found.right_passes:.0f} % of its passes and"
         f" {100 * found.right_fails:.0f} % of its fails"
@@ -87,7 +87,7 @@ def rerun_text(found: Rerun) -> str:
         return f"no verdict changed {f'in {source}' if is_own else f'({source})'}"
     flips = ""
     if found.flip_rate is not None:
-        flips = f"; identical calls disagree on {share(found.flip_rate)} of rows"
+        flips = f"; identical calls disagree in {share(found.flip_rate)} of pairs"
     return f"re-run variation: ± {100 * found.again:.1f} points (95 %; {source}{flips})"
 
 
@@ -139,10 +139,10 @@ def score_notes(score: RunScore) -> Sequence[str]:
     notes += _partial(total, beyond_chance=False)
     unweighted = [part.code for part in score.behaviours if part.unweighted]
     if unweighted:
-        notes.append(f"without severities, each row counts 1: {', '.join(unweighted)}")
+        notes.append(f"without severities, each case counts 1: {', '.join(unweighted)}")
     if total.rerun is not None:
         notes.append(rerun_text(total.rerun))
     notes += corrections(score)
     if score.neutral_rows:
-        notes.append(f"{count_text(score.neutral_rows, 'neutral row')} (severity 0) in no score")
+        notes.append(f"{count_text(score.neutral_rows, 'neutral evaluation')} (severity 0) in no score")
     return notes

@@ -423,10 +423,10 @@ def planned_cases(facts: RunFacts) -> Sequence[PlannedCase]:
 
 
 def unit_of(facts: RunFacts) -> str:
-    """Return what stands or falls together in a benchmark: `perturbation`, `cluster` or `row`."""
+    """Return what stands or falls together in a benchmark: `perturbation`, `cluster` or `case`."""
     if facts.rows is None:
         return "perturbation"
-    return "cluster" if any(row.cluster is not None for row in facts.rows.values()) else "row"
+    return "cluster" if any(row.cluster is not None for row in facts.rows.values()) else "case"
 
 
 def behaviour_weights(facts: RunFacts, planned: Sequence[PlannedCase]) -> dict[str, Fraction]:

@@ -106,7 +106,7 @@ class ScopeChange:
         score: Of the candidate.
         baseline_score: Of the baseline.
         change: What the changes of its units say; p is adjusted by Holm where several parts are compared.
-        unit: `perturbation`, `cluster`, `row` or `reply`.
+        unit: `perturbation`, `cluster`, `case` or `reply`.
         detectable: Drop that these changes would have shown four times of five; None where nothing changed.
         p_two_sided: Of the hypothesis that neither run is better.
         low: End of the 95 % interval of the change, in accord with `p_two_sided`; None where `change` has none.

@@ -68,7 +68,7 @@ def _share(score: Score, code: str, *, clustered: bool) -> Score:
     interval = score.interval
     if score.score is not None and interval is not None and not clustered:
         interval = rows_interval(float(score.score), score.clusters, interval.effective_units)
-    cluster = "cluster" if clustered else "row"
+    cluster = "cluster" if clustered else "case"
     return replace(score, code=code, cluster=cluster, unweighted=False, interval=interval)
 
 

@@ -75,7 +75,7 @@ def test_labels_correct_the_pass_rate_and_stand_with_the_score(
     code, text, _ = captured(capsys, "judge", "labels", "1", sample, "--db", database)
     assert code == 0
     assert text.splitlines()[0] == "8 labels of run 1 stored"
-    assert text.splitlines()[1].startswith("pass rate of the judge's rows 66.7 % as judged; 50.0 % (")
+    assert text.splitlines()[1].startswith("pass rate of the judge's verdicts 66.7 % as judged; 50.0 % (")
     assert text.splitlines()[1].endswith(
         "corrected by 8 labels; the judge was right on 75 % of its passes and 100 % of its fails"
     )
@@ -105,7 +105,9 @@ def test_a_sample_by_points_corrects_the_share_of_points_and_stands_beside_that_
     _labelled(sample, sample, wrong=0)
     code, text, _ = captured(capsys, "judge", "labels", "1", sample, "--db", database)
     assert code == 0
-    assert text.splitlines()[1].startswith("share of points of the judge's rows 86.7 % as judged; 86.7 % (")
+    assert text.splitlines()[1].startswith(
+        "share of points of the judge's verdicts 86.7 % as judged; 86.7 % ("
+    )
     assert text.splitlines()[1].endswith(
         "corrected by 40 labels; the judge was right on 100 % of its passes and 100 % of its fails"
     )
@@ -115,12 +117,12 @@ def test_a_sample_by_points_corrects_the_share_of_points_and_stands_beside_that_
     captured(capsys, "judge", "sample", "1", "--labels", 8, "-o", rows_sample, "--db", database)
     _labelled(rows_sample, rows_sample, wrong=0)
     assert (
-        "pass rate of the judge's rows 66.7 % as judged"
+        "pass rate of the judge's verdicts 66.7 % as judged"
         in captured(capsys, "judge", "labels", "1", rows_sample, "--db", database)[1]
     )
     shown = captured(capsys, "show", "1", "--db", database)[1]
-    assert "pass rate of the judge's rows 66.7 % as judged; 66.7 %" in shown
-    assert "share of points of the judge's rows 86.7 % as judged; 86.7 %" in shown
+    assert "pass rate of the judge's verdicts 66.7 % as judged; 66.7 %" in shown
+    assert "share of points of the judge's verdicts 86.7 % as judged; 86.7 %" in shown
     sample.write_text(sample.read_text().replace(f",{found[0]['draws']}\n", ",x\n", 1))
     assert "are 'x'" in captured(capsys, "judge", "labels", "1", sample, "--db", database)[2]
 

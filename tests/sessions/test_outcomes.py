@@ -282,7 +282,7 @@ def test_a_refused_key_stops_its_model_and_no_other(
         [
             "the provider answered 401 (Incorrect API key provided: *key*)",
             "  hint: check the key in HELMBENCH_API_KEY",
-            "✗ FAILS   bad/key stopped: the provider answered 401 *",
+            "✗ FAILS   bad/key stopped: answered 401 *",
         ]
     )
     assert "sk-very-secret-key" not in result.stdout.str()
@@ -297,7 +297,7 @@ def test_a_wrong_neutral_case_is_an_expected_failure(pytester: pytest.Pytester, 
 
     result = run_tree(pytester, "-rx", url=provider.url)
     result.assert_outcomes(failed=2, xfailed=1)
-    result.stdout.fnmatch_lines(["notes        1 neutral row, in no score *", "XFAIL *PT3* - neutral"])
+    result.stdout.fnmatch_lines(["notes        1 neutral evaluation, in no score *", "XFAIL *PT3* - neutral"])
 
     run_tree(pytester, "--runxfail", url=provider.url).assert_outcomes(failed=3)
     assert rows(

@@ -126,7 +126,7 @@ def _run_lines(
     lines += not_judged_lines(runs, hint)
     lines += _remarks(plan, coordinator, rows)
     neutral = sum(run.score.neutral_rows for run in runs if run.score is not None)
-    notes = [f"{count_text(neutral, 'neutral row')}, in no score"] if neutral and total.judged else []
+    notes = [f"{count_text(neutral, 'neutral evaluation')}, in no score"] if neutral and total.judged else []
     notes += routine_notes(total)
     notes += [f"{count_text(total.replays, 'answer')} from stored replies"] if total.replays else []
     notes += coordinator.remarks
@@ -407,7 +407,7 @@ def score_table(
     found: list[str] = [Line(top, "light")]
     for line, row in zip(lines, rows, strict=True):
         found += [Line(line + row.beside, *row.style.split()), *filter(None, (row.below,))]
-    return [*found, "  all rows: " + " · ".join(map(scrub, shared))] if shared else found
+    return [*found, "  all runs: " + " · ".join(map(scrub, shared))] if shared else found
 
 
 class _Row(NamedTuple):
@@ -421,7 +421,7 @@ class _Row(NamedTuple):
 
 def _constant_row(constant: Fraction, runs: Sequence[SummaryRun], columns: int) -> _Row:
     """Return the row of an answer that flags everything, of a single run with whether that is beaten."""
-    doubt = "" if len(runs) > 1 or _beats(runs[0]) else "  not shown to be beaten"
+    doubt = "" if len(runs) > 1 or _beats(runs[0]) else "  the model is not shown to be better"
     return _Row(["  (flags everything)", _number(constant), *[""] * (columns - 2)], "light", beside=doubt)
 
 

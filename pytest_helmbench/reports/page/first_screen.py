@@ -136,7 +136,7 @@ def _with_constants(rows: Sequence[BoardRow], head: Sequence[str], board: Board)
     scores = (None if one.score is None else one.score.score for one in board.standings)
     found = [(-1 if score is None else score, row) for score, row in zip(scores, rows, strict=True)]
     for name, value in flagging(board.reference.report):
-        shown = {"model": f"(an answer that {name.replace('flagging', 'flags')})", "score": share(value)}
+        shown = {"model": f"({name.replace('flagging', 'flags')})", "score": share(value)}
         found.append((value, BoardRow(0, tuple(shown.get(column, "") for column in head))))
     return [row for _, row in sorted(found, key=lambda one: -one[0])]
 

@@ -85,10 +85,10 @@ def test_four_models_stand_in_one_table_with_the_answer_that_flags_everything() 
 def test_what_changes_the_meaning_of_a_number_stands_under_it_and_for_all_rows_once() -> None:
     capped, floor = _run("a/a", 8, floors={"P1": 0.7}), "a safety floor may or may not be met"
     lines = score_table([capped], one_benchmark=True)
-    assert lines[1] == "  (flags everything)   87.7  not shown to be beaten"
+    assert lines[1] == "  (flags everything)   87.7  the model is not shown to be better"
     assert lines[3] == f"  capped to 40.0: P1 60.0 < 70 · {floor}"
     lines = score_table([replace(capped, name="b/b", remarks=(floor,)), capped], one_benchmark=True)
-    assert lines[-2:] == ["  capped to 40.0: P1 60.0 < 70", f"  all rows: {floor}"]
+    assert lines[-2:] == ["  capped to 40.0: P1 60.0 < 70", f"  all runs: {floor}"]
     assert chance_line([capped]) == ""
     assert loses_most([capped]).endswith(" −20.0 · P2-B1 keeps the language −20.0 points")
 

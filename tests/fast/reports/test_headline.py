@@ -145,6 +145,7 @@ _LONG = "northwind/atlas-large-2026-10-preview-of-the-second-edition"
             False,
         ),
         (_LONG, f"stopped: {_REFUSED}", f"{_LONG}: stopped: {_BRIEF}", True),
+        ("a", "the provider answered 500", "a: answered 500: the run has no score", False),
         ("a", "x" * 9 + " y" * 99, f"a: {'x' * 9}{' y' * 38} …", True),
     ],
 )

@@ -73,11 +73,11 @@ def test_only_pairs_beyond_the_noise_are_told_apart(
     assert [pair["better"] for pair in board["pairs"]] == [None, 2, 3]
     markdown = captured(capsys, "report", 1, 2, 3)[1]
     assert "2 of 3 compared pairs differ." in markdown
-    assert "no difference shown: only 2 rows differ" in markdown
+    assert "no difference shown: only 2 cases differ" in markdown
     assert "**`test/" not in markdown
     assert "| **`test/good`** |" in captured(capsys, "report", 2, 1)[1]
     add_run(database, "test/same", _GOOD)
-    assert "no difference shown: no row differs" in captured(capsys, "report", 2, 4)[1]
+    assert "no difference shown: no case differs" in captured(capsys, "report", 2, 4)[1]
 
 
 def test_every_form_shows_the_same_numbers(database: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,10 +37,10 @@ def test_the_spread_of_known_repetitions() -> None:
     )
     assert (found.repetitions, found.flip_rate) == (3, Fraction(1, 3))
     assert rerun_text(found) == (
-        "re-run variation: ± 46.3 points (95 %; 3 repetitions; identical calls disagree on 33.3 % of rows)"
+        "re-run variation: ± 46.3 points (95 %; 3 repetitions; identical calls disagree in 33.3 % of pairs)"
     )
     assert rerun_text(found.of_one_repetition(11)) == (
-        "re-run variation: ± 80.1 points (95 %; from run 11; identical calls disagree on 33.3 % of rows)"
+        "re-run variation: ± 80.1 points (95 %; from run 11; identical calls disagree in 33.3 % of pairs)"
     )
 
 
