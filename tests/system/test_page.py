@@ -284,11 +284,11 @@ def _hostile(row: ResultRow, text: str, *, as_json: bool) -> ResultRow:
     return replace(row, code=code, reason=text, request=request, reply=reply, evaluations=evaluations)
 
 
-def _models(runs: int, cases: int = 240) -> list[RunReport]:
+def _models(runs: int, *, texts: bool = False) -> list[RunReport]:
     names = ("northwind/atlas-large", "tiny/mini", "meta/llama-4-8b-instruct-q4_K_M", "local/phi")
     found = []
     for run in range(1, runs + 1):
-        report = simulated_report(cases, run=run, skill=0.95 - 0.04 * run)
+        report = simulated_report(240, run=run, skill=0.95 - 0.04 * run, texts=texts)
         detail = replace(report.detail, model=f"{names[run % 4]}-{run}", settings={"min_score": "0.85"})
         found.append(
             replace(report, detail=detail, counts=replace(report.counts, known_cost_usd=0.01 * run**3))
@@ -381,6 +381,26 @@ def test_the_first_screen_says_how_it_stands_and_where_points_are_lost(
     if runs == 1:
         assert _overlapping(_boxes(page, ".strip.narrow text"), halo=4) == []
     assert (one.outside, one.messages) == ([], [])
+
+
+def test_the_first_of_all_cases_is_seen_within_two_screens_however_many_runs_there_are(
+    opened: Callable[..., Opened], tmp_path: Path
+) -> None:
+    file = tmp_path / "runs.html"
+    file.write_text(run_page(_models(40, texts=True), ShownTexts.ALL), encoding="utf-8")
+    one = opened(color_scheme="light", bypass_csp=True)
+    one.page.set_viewport_size({"width": 1440, "height": 900})
+    page = one.go(file)
+    assert page.locator("#rows .r").first.bounding_box()["y"] < 1_800
+    board = page.locator(".scroll:has(.leaders)")
+    last = page.locator(".leaders tr").last
+    last.scroll_into_view_if_needed()
+    head, shown, box = (found.bounding_box() for found in (page.locator(".leaders thead"), last, board))
+    assert box["y"] <= head["y"] < head["y"] + head["height"] < shown["y"]
+    assert shown["y"] + shown["height"] <= box["y"] + box["height"]
+    assert axe_faults(page) == []
+    page.emulate_media(media="print")
+    assert board.evaluate("box => box.scrollHeight <= box.clientHeight")
 
 
 def test_the_line_of_a_verdict_names_what_the_score_is_measured_against(
