@@ -17,6 +17,7 @@ _LABEL = re.compile(r"  \w+: +|(?: *\S+(?: \S+)?(?=  ))? {2,}")
 """A label and the blanks behind it, or the blanks that a line begins with."""
 _WIDE = "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60"
 _WORD = re.compile(rf" *(?:[{_WIDE}]|[^ {_WIDE}]+(?: (?:%|– [^ ]+|points?)(?![^ ,.;:)]))?)| +$")
+_PART = re.compile(r"[^-/_[]*[-/_[]+|[^-/_[]+")
 """A word with the blanks before it, and the sign, range or noun that belongs to a number."""
 
 
@@ -72,7 +73,7 @@ def fitted(text: str, width: int) -> str:
 
 
 def broken(text: str, width: int | None) -> list[str]:
-    """Return the lines of a text, broken at blanks and between wide characters; a longer word stays whole.
+    """Return the lines of a text, broken at blanks and between wide characters; a longer word behind `/ - _ [`.
 
     Args:
         width: Most columns of a line; None for any. Later lines begin under the text behind the label.
@@ -81,8 +82,9 @@ def broken(text: str, width: int | None) -> list[str]:
         return [text]
     label = _LABEL.match(text)
     indent = (0 if label is None else label.end()) or 2
+    words = _WORD.findall(text)
     lines = [""]
-    for word in _WORD.findall(text):
+    for word in (part for one in words for part in (_PART.findall(one) if len(one) > width - 2 else [one])):
         if lines[-1].strip() and display_width(lines[-1] + word) > width:
             lines.append(" " * (indent if indent <= _LONGEST_LABEL else 2))
             lines[-1] += word.lstrip(" ")

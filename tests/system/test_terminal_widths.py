@@ -75,6 +75,21 @@ def _cut(line: str, columns: int) -> str:
 
 
 @_widths
+def test_a_name_longer_than_the_terminal_breaks_behind_its_parts(
+    tmp_path: Path, provider: Provider, columns: int
+) -> None:
+    provider.answers(text='{"response": "no", "category": "CALM"}')
+    terminal = _terminal(tmp_path, provider.url, columns, (f"{_LONG}-{_LONG[10:]}",), "-q")
+    assert terminal.watch() == pytest.ExitCode.TESTS_FAILED
+    lines = _STYLES.sub("", terminal.written.decode()).replace("\r", "").splitlines()
+    ours = [line for line in lines if not re.match("[F=_\\x1b]", line)]
+    assert [line for line in ours if display_width(line) > columns] == []
+    parts = [line for line in ours if "PT1[" in line or line.startswith(_LONG[:9])]
+    assert len(parts) > 3
+    assert all(re.search(r"([-/_[:]|\d)$", line) for line in parts if len(line) > columns - 12)
+
+
+@_widths
 @pytest.mark.parametrize(
     ("least", "mark", "colour"),
     [("0.9", "✗ FAILS", "red"), ("0.3", "✓ HOLDS", "green")],
