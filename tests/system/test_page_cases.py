@@ -251,6 +251,35 @@ def test_replies_are_shown_as_markdown_and_by_their_difference_on_request(
     assert (one.outside, one.messages) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "lacks", "has"),
+    [
+        ("The dog bites the man.", "The man bites the dog.", ["dog", "man"], ["man", "dog"]),
+        ("Wait, wait for it", "Wait for it", ["wait"], []),
+        ("a b c d e", "x b d e y", ["a", "c"], ["x", "y"]),
+        ('{"why": "one two", "toString": "z"}', 'Well: {"why": "two one"}', ["one", "z"], ["Well", "one"]),
+        ("w " * 3_000 + "x", "v " * 3_000 + "x", ["w"] * 3_000, ["v"] * 3_000),
+    ],
+    ids=["order", "doubled", "middle", "fields", "long"],
+)
+def test_the_difference_of_two_replies_is_that_of_their_sequences_of_words(
+    first: str, second: str, lacks: list[str], has: list[str], opened: Callable[..., Opened], tmp_path: Path
+) -> None:
+    parts = []
+    for report, reply in zip(_reports(2), (first, second), strict=True):
+        row = replace(report.failures[0], code="P1-B1-S1-C1-U1-PT1", reply=reply)
+        parts.append(replace(report, results=(row,), failures=(row,)))
+    file = tmp_path / "difference.html"
+    file.write_text(run_page(parts, ShownTexts.ALL), "utf-8")
+    one = opened(bypass_csp=True)
+    page = one.go(file, "#/case/P1-B1-S1-C1-U1-PT1")
+    page.get_by_role("button", name="Difference").click()
+    page.wait_for_selector("#drawer .own mark")
+    shown = [found.locator("mark").all_inner_texts() for found in page.locator("#drawer .own").all()]
+    assert shown == [lacks, has]
+    assert one.messages == []
+
+
 def test_a_filter_says_what_it_did_not_understand_and_knows_or(
     opened: Callable[..., Opened], files: Callable[..., Path]
 ) -> None:

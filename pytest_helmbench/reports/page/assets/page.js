@@ -16,7 +16,7 @@ const unpacked = (text) => {
   const bytes = Uint8Array.fromBase64 ? Uint8Array.fromBase64(text) : Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 };
-const BLOCK = 256, MOST_PLAIN = 2000, HIDDEN = "(text of the reply)";
+const BLOCK = 256, MOST_PLAIN = 2000, MOST_PAIRS = 4e6, HIDDEN = "(text of the reply)";
 const WORST = "-points_lost", FEW = 6;
 const narrow = matchMedia("(max-width:640px)"), height = () => !narrow.matches ? 28 : shown.some((one) => one.name === "message") ? 78 : 56;
 let meta, runs = [], total = 0, view = [], at = -1, sort = "", whole = false, opened = null, back = null;
@@ -343,16 +343,34 @@ const table = (heads, rows) => put(el("table", null, "plain"),
   put(el("thead"), put(el("tr"), ...heads.map((name) => headOf(name, "col")))),
   put(el("tbody"), ...rows.map((cells) => put(el("tr"), ...cells.map((one) => el("td", one))))));
 const pieces = (text) => text.match(/[\p{L}\p{N}_]+|[^\p{L}\p{N}_]+/gu) ?? [];
-// A text with those of its words marked that another has, or lacks; the whole text where none does.
-function marks(text, other, has, all) {
-  const known = new Set(pieces(other)), found = pieces(text), differ = found.map((one) => known.has(one) === has && /^[\p{L}\p{N}]/u.test(one)), none = all && !differ.includes(true);
-  return found.map((one, j) => none || differ[j] ? el("mark", one) : one);
-}
-// The observed text, with the words marked that make it wrong.
+const isWord = (one) => /^[\p{L}\p{N}_]/u.test(one);
+// The observed text, with the words marked that make it wrong; all of it where none does.
 function marked(expected, observed, passed) {
   if (passed || observed === HIDDEN || expected === "<redacted>") return [observed];
-  const [, not, ban, words] = expected.match(/^(not: )?(contains none of )?(.*)/s);
-  return marks(observed, words, !not !== !ban, true);
+  const [, not, ban, words] = expected.match(/^(not: )?(contains none of )?(.*)/s), known = new Set(pieces(words)), found = pieces(observed);
+  const differ = found.map((one) => known.has(one) === (!not !== !ban) && isWord(one)), none = !differ.includes(true);
+  return found.map((one, j) => none || differ[j] ? el("mark", one) : one);
+}
+// A text with the words marked that are not in the longest sequence which it shares with another, the same from
+// both sides; of long texts all between the ends that they share.
+function difference(text, other) {
+  const numbers = new Map(), number = (one) => numbers.get(one) ?? numbers.set(one, numbers.size).size - 1;
+  const found = pieces(text), places = [...found.keys()].filter((j) => isWord(found[j])), a = places.map((j) => number(found[j])), b = pieces(other).filter(isWord).map(number);
+  let from = 0, to = a.length, end = b.length;
+  while (from < Math.min(to, end) && a[from] === b[from]) from++;
+  while (from < Math.min(to, end) && a[to - 1] === b[end - 1]) { to--; end--; }
+  const wide = end - from + 1, size = (to - from + 1) * wide, differ = new Set(places.slice(from, to));
+  if (size <= MOST_PAIRS) {
+    // How long a sequence the rests of both from a pair of places on share.
+    const shared = new Uint16Array(size);
+    for (let i = to - 1; i >= from; i--) for (let j = end - 1, at = (i - from + 1) * wide - 2; j >= from; j--, at--) shared[at] = a[i] === b[j] ? shared[at + wide + 1] + 1 : Math.max(shared[at + wide], shared[at + 1]);
+    for (let i = from, j = from, at = 0; i < to && j < end;) {
+      if (a[i] === b[j]) { differ.delete(places[i++]); j++; at += wide + 1; }
+      else if (shared[at + wide] + (text < other) > shared[at + 1]) { i++; at += wide; }
+      else { j++; at++; }
+    }
+  }
+  return found.map((one, j) => differ.has(j) ? el("mark", one) : one);
 }
 const plain = (value) => typeof value === "string" ? value : JSON.stringify(value, null, 1);
 const pre = (text) => { const made = el("pre", plain(text)); made.tabIndex = 0; return made; };
@@ -367,7 +385,7 @@ async function about(run, i) {
 
 const titled = (rows = [], tag = "h4") => rows.flatMap(([name, text]) => [el(tag, name), pre(text)]);
 
-// Replies are shown as they are, as Markdown, or with the words marked that another reply lacks.
+// Replies are shown as they are, as Markdown, or by their difference from another reply.
 const SHAPES = ["Text", "Markdown", "Difference"];
 let shape = SHAPES[0];
 const inline = (text) => [...text.matchAll(/`([^`]+)`|\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|\[([^\][]*)\]\(([^()\s]*)\)|[^`*[]+|./gs)].map(([all, code, bold, soft, link, to]) =>
@@ -394,18 +412,22 @@ function markdown(text) {
   }
   return made;
 }
-const shaped = (text, other) => shape === SHAPES[1] ? [markdown(text)] : shape === SHAPES[2] && other ? marks(text, other, false) : [text];
+const shaped = (text, other) => shape === SHAPES[1] ? [markdown(text)] : shape === SHAPES[2] && typeof other === "string" ? difference(text, other) : [text];
+// A text before its JSON, the fields of that, and the text behind; of any other text itself alone.
+function split(text) {
+  const from = text.indexOf("{"), to = text.lastIndexOf("}") + 1;
+  try { return [text.slice(0, from), new Map(Object.entries(JSON.parse(from < 0 ? "" : text.slice(from, to)))), text.slice(to)]; } catch { return [text]; }
+}
 // JSON field by field, those marked that were observed; any other text as it is.
 function laid(text, verdicts, other) {
-  const from = text.indexOf("{"), to = text.lastIndexOf("}") + 1, made = el("dl", null, "json"), around = (part) => part.trim() ? [put(pre(""), ...shaped(part.trim(), other))] : [];
-  let fields;
-  try { fields = Object.entries(JSON.parse(from < 0 ? "" : text.slice(from, to))); } catch { return text ? around(text) : [pre("(empty)")]; }
-  const bare = (one) => one?.replace(/\s/g, "");
+  const [before, fields, after] = split(text), theirs = other ? split(other) : [], made = el("dl", null, "json"), bare = (one) => one?.replace(/\s/g, "");
+  const around = (part, place) => part.trim() ? [put(pre(""), ...shaped(part.trim(), fields && theirs[1] ? theirs[place] : other))] : [];
+  if (!fields) return text ? around(text) : [pre("(empty)")];
   for (const [name, value] of fields) {
     const judged = verdicts.find((one) => one[6] === value || bare(one[6]) === bare(JSON.stringify(value)));
-    made.append(el("dt", judged ? `${name} (judged)` : name), put(el("dd"), ...judged ? [el("mark", plain(value), judged[2] ? "right" : "")] : shaped(plain(value), other)));
+    made.append(el("dt", judged ? `${name} (judged)` : name), put(el("dd"), ...judged ? [el("mark", plain(value), judged[2] ? "right" : "")] : shaped(plain(value), theirs[1] ? plain(theirs[1].get(name) ?? "") : other)));
   }
-  return [...around(text.slice(0, from)), made, ...around(text.slice(to))];
+  return [...around(before, 0), made, ...around(after, 2)];
 }
 const judgedBy = ([name, rule, passed]) => el("strong", `${passed ? "✓" : "✗"} ${rule} ${name}`, passed ? "passed" : "failed");
 // A rule with what it expected and what was observed, unless that was `seen`; the parts of a combined rule follow it.
