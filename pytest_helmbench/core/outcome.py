@@ -295,6 +295,10 @@ def wrong_turn(evaluations: Iterable[Evaluation]) -> int | None:
     return next((one.turn for one in evaluations if not one.passed), None)
 
 
+BOX_EVENT = "box"
+"""The type of the event that holds what a living box was given and has used."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that happened while a case was worked on: a message of an agent, a command, its end.

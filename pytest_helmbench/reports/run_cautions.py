@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
 
 from pytest_helmbench.core.case_texts import unreachable_hint
@@ -132,8 +132,30 @@ def _remarks(report: RunReport) -> Iterator[str]:
         yield from score_notes(report.score)
     yield from answer_doubts(str(run.settings.get("variant_of") or run.model), report.counts)
     yield from routine_notes(report.counts)
+    yield from box_sentences(report.counts)
     if report.counts.unknown_costs:
         yield f"the cost of {count_text(report.counts.unknown_costs, 'call')} is unknown"
+
+
+def box_sentences(counts: RunCounts) -> Iterator[str]:
+    """Yield the room that living boxes were given, and whose memory was not enough; nothing without any."""
+    if counts.boxes:
+        engines, cpus, memory = ({*values} for values in zip(*counts.boxes, strict=True))
+        given = (
+            "+".join(sorted(engines)),
+            f"{_span(cpus)} {'cpu' if cpus == {1} else 'cpus'}",
+            f"{_span(memory)} MB",
+        )
+        lost = [
+            f"{count_text(boxes, part)} out of memory"
+            for part, boxes in counts.out_of_memory.items()
+            if boxes
+        ]
+        yield scrub(f"boxes: {'; '.join((', '.join(filter(None, given)), *lost))}")
+
+
+def _span(numbers: Collection[float]) -> str:
+    return " to ".join(f"{number:,}".removesuffix(".0") for number in sorted({min(numbers), max(numbers)}))
 
 
 def routine_notes(counts: RunCounts) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import (
+    BOX_EVENT,
     FORM_REASONS,
     NO_ANSWER,
     NO_MODEL_CALL,
@@ -41,6 +42,8 @@ class RunCounts:
         unstated: Judged cases whose reply states no answer, and which no model has read.
         form_faults: Judged cases that fell for the form of their reply.
         beside: Judged cases by the mark of their verdict; those without a mark are left out.
+        boxes: Living boxes by engine, processors and MB of memory that they were given.
+        out_of_memory: Those where memory has killed a process, by whose they were: an agent's or a verifier's.
         neutral_wrong: Failed cases that scores ignore.
         no_cases: Tests that asked no model; they are counted nowhere else.
         calls: Requests sent, by purpose.
@@ -67,6 +70,8 @@ class RunCounts:
     unstated: int = 0
     form_faults: int = 0
     beside: Counter[Beside] = field(default_factory=Counter)
+    boxes: Counter[tuple[str, float, int]] = field(default_factory=Counter)
+    out_of_memory: Counter[str] = field(default_factory=Counter)
     neutral_wrong: int = 0
     no_cases: int = 0
     calls: Counter[str] = field(default_factory=Counter)
@@ -164,6 +169,9 @@ class RunCounts:
         self.from_record[outcome.verdict] += record.from_record
         self.parses.update(part.parse for part in outcome.evaluations if part.parse is not None)
         self.beside.update({part.beside for part in outcome.evaluations if part.beside is not None})
+        for box in (event.payload for event in outcome.events if event.type == BOX_EVENT):
+            given = (box.get("engine", ""), float(box["cpus"]), int(box["memory_mb"]))
+            self._add_boxes(box["part"], *given, bool(box.get("memory_kills")), 1)
         self._add(outcome.verdict, outcome.reason, 1, neutral=record.neutral)
         if outcome.judged and not record.neutral:
             stake = abs(record.severity) or 1
@@ -178,6 +186,8 @@ class RunCounts:
             self._add(Verdict(outcome), reason, rows, neutral=bool(neutral))
         self.parses.update({Parse(parse): rows for parse, rows in found.parses.items()})
         self.beside.update({Beside(mark): rows for mark, rows in found.beside.items()})
+        for box in found.boxes:
+            self._add_boxes(*box)
         for finish in found.finishes:
             self._add_replies(*finish)
 
@@ -195,6 +205,12 @@ class RunCounts:
         self.inner_thoughts += int(inner_thoughts)
         if word is not None and finish_of(word) is Finish.UNKNOWN:
             self.unknown_finishes[word] += replies
+
+    def _add_boxes(
+        self, part: str, engine: str, cpus: float, memory_mb: int, killed: int, boxes: int
+    ) -> None:
+        self.boxes[engine, cpus, memory_mb] += boxes
+        self.out_of_memory[part] += boxes * killed
 
     def _add(self, verdict: Verdict, reason: str | None, rows: int, *, neutral: bool) -> None:
         self.verdicts[verdict] += rows

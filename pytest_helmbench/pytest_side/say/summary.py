@@ -30,6 +30,7 @@ from pytest_helmbench.reports.headline import Headline, gate_block
 from pytest_helmbench.reports.panel_tables import panel_sentence
 from pytest_helmbench.reports.run_cautions import (
     answer_doubts,
+    box_sentences,
     cut_sentences,
     routine_notes,
     stand_in_text,
@@ -125,6 +126,7 @@ def _run_lines(
     hint = "" if found is not None and found.holds is not None else coordinator.goes_on
     lines += not_judged_lines(runs, hint)
     lines += _remarks(plan, coordinator, rows)
+    lines += box_sentences(total)
     neutral = sum(run.score.neutral_rows for run in runs if run.score is not None)
     notes = [f"{count_text(neutral, 'neutral evaluation')}, in no score"] if neutral and total.judged else []
     notes += routine_notes(total)

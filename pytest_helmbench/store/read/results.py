@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.kind_words import ResultWords
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import FORM_REASONS, Beside, Cell, Evaluation, Event, Parse
+from pytest_helmbench.core.outcome import BOX_EVENT, FORM_REASONS, Beside, Cell, Evaluation, Event, Parse
 from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.store.plan_rows import IS_CASE
 from pytest_helmbench.store.read.connection import reading
@@ -98,6 +98,13 @@ _MARKED = """
     SELECT evaluations.beside, count(DISTINCT evaluations.result_id) FROM evaluations
     JOIN results ON results.id = evaluations.result_id
     WHERE results.run_id = ? AND evaluations.beside IS NOT NULL GROUP BY 1
+"""
+_BOXES = f"""
+    SELECT CAST(json_extract(payload, '$.part') AS TEXT), coalesce(json_extract(payload, '$.engine'), '') || '',
+        CAST(json_extract(payload, '$.cpus') AS REAL), CAST(json_extract(payload, '$.memory_mb') AS INTEGER),
+        coalesce(json_extract(payload, '$.memory_kills'), 0) > 0, count(*)
+    FROM results JOIN events ON events.result_id = results.id
+    WHERE results.run_id = ? AND events.type = '{BOX_EVENT}' GROUP BY 1, 2, 3, 4, 5
 """
 _FINISHES = """
     SELECT finish_reason, count(*), total(inner_thoughts) FROM (
@@ -328,6 +335,7 @@ class RecordedOutcomes:
         rules: Evaluations by rule.
         beside: Results by the mark of their verdict; those without one are left out.
         finishes: Replies by their provider's word for their end, and how many thoughts stood inside of them.
+        boxes: Whose, engine, processors, MB, whether memory has killed in them, and how many there were.
     """
 
     results: tuple[tuple[str, str | None, int, int], ...]
@@ -335,6 +343,7 @@ class RecordedOutcomes:
     rules: Mapping[str, int]
     beside: Mapping[str, int]
     finishes: tuple[tuple[str | None, int, int], ...] = ()
+    boxes: tuple[tuple[str, str, float, int, int, int], ...] = ()
 
 
 def recorded_outcomes(path: Path, run_id: int) -> RecordedOutcomes:
@@ -349,4 +358,5 @@ def recorded_outcomes(path: Path, run_id: int) -> RecordedOutcomes:
                 parses[parse] += rows
         beside = dict(conn.execute(_MARKED, (run_id,)).fetchall())
         finishes = tuple(conn.execute(_FINISHES, (run_id,)).fetchall())
-    return RecordedOutcomes(results, parses, rules, beside, finishes)
+        boxes = tuple(conn.execute(_BOXES, (run_id,)).fetchall())
+    return RecordedOutcomes(results, parses, rules, beside, finishes, boxes)

@@ -20,6 +20,7 @@ from pytest_helmbench.core.outcome import (
     AttemptRecord,
     Beside,
     Evaluation,
+    Event,
     Outcome,
     Parse,
     ResultRecord,
@@ -29,7 +30,7 @@ from pytest_helmbench.core.outcome import (
 from pytest_helmbench.core.outline import BehaviourEntry, PillarEntry, Scoring
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 from pytest_helmbench.reports.cards import case_card, evaluation_cells
-from pytest_helmbench.reports.run_cautions import answer_doubts
+from pytest_helmbench.reports.run_cautions import answer_doubts, box_sentences
 from pytest_helmbench.results.run_counts import RunCounts, recorded_counts
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
@@ -199,6 +200,33 @@ def test_the_mark_of_a_verdict_is_kept_counted_and_said(path: Path, store: Store
     assert [[one.beside for one in row.evaluations] for row in rows] == [[mark, mark] for mark in marks]
     assert [evaluation_cells(row.evaluations[0])["beside"] for row in rows] == marks
     assert "  own_box: passed only in the agent's own box" in case_card(rows[2], (), "good")
+
+
+def _box(part: str, cpus: float, memory_mb: int, kills: int | None) -> Event:
+    figures = {"part": part, "engine": "podman", "cpus": cpus, "memory_mb": memory_mb, "memory_kills": kills}
+    return Event("box", figures, AT)
+
+
+def test_boxes_are_counted_from_their_events(path: Path, store: Store) -> None:
+    boxes = [
+        (_box("agent", 1, 2048, 1), _box("verifier", 2.0, 4096, 0)),
+        (Event("tool", {"name": "shell"}, AT), _box("agent", 0.5, 65_536, None)),
+        (),
+    ]
+    (run_id,) = store.open_runs("session", [run_record()])
+    live = RunCounts()
+    for number, events in enumerate(boxes, 1):
+        record = result(run_id, f"P1-B1-S1-C1-U1-PT{number}", events=events)
+        store.record_result(record)
+        live.add_result(record)
+    store.flush()
+
+    for counts in (live, recorded_counts(path, run_id, recorded_outcomes(path, run_id))):
+        assert list(box_sentences(counts)) == [
+            "boxes: podman, 0.5 to 2 cpus, 2,048 to 65,536 MB; 1 agent out of memory"
+        ]
+        assert RunCounts.sum([counts, counts]).out_of_memory["agent"] == 2
+    assert list(box_sentences(RunCounts())) == []
 
 
 def test_a_plain_reader_sees_a_case_with_all_its_names_while_the_session_goes_on(
