@@ -34,7 +34,7 @@ _SHOWN = {
     "leases": {"owner", "host", "started"},
     "responses": {"asked", "address"},
     "results": {"family", "outcome", "reason"},
-    "evaluations": {"criterion", "rule", "parse", "expected", "observed"},
+    "evaluations": {"beside", "criterion", "rule", "parse", "expected", "observed"},
     "judgements": {"criterion", "judge", "observed"},
     "judge_labels": {"criterion"},
     "calls": {"purpose", "criterion", "judge", "finish_reason", "provider_model"},
