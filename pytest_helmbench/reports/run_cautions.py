@@ -111,6 +111,8 @@ def _doubts(report: RunReport) -> Iterator[str]:
         yield stand_in_text(report.judgements, report.judge)
     elif report.judgements and not {run.model, run.settings.get("variant_of")}.isdisjoint(report.judges):
         yield f"{run.model} judged its own replies"
+    if report.counts.beside[Beside.OWN_BOX]:
+        yield from mark_sentences(report.counts)
     if report.words is not None:
         yield from report.words.cautions
     if report.score is None:
@@ -204,6 +206,11 @@ def answer_doubts(model: str, counts: RunCounts) -> Iterator[str]:
     if counts.judged and counts.form_faults > _MANY_FORM_FAULTS * counts.judged:
         over = f", {share(counts.verdicts[Verdict.PASSED] / readable)} of the others pass" if readable else ""
         yield f"{counts.form_faults} of {counts.judged} failed for the form of the reply{over}"
+    yield from mark_sentences(counts)
+
+
+def mark_sentences(counts: RunCounts) -> Iterator[str]:
+    """Yield how many verdicts what was judged could have forged."""
     marks = [f"{counts.beside[mark]} {mark}" for mark in Beside if counts.beside[mark]]
     if marks:
         first, _, rest = ", ".join(marks).partition(" ")

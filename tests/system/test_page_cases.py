@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
@@ -16,6 +17,7 @@ from browsers import Opened, axe_faults
 from page_runs import run_page, simulated_report, worst_first
 from sessions import until
 
+from pytest_helmbench.core.outcome import Beside
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.tools import UNKNOWN_TOOL, MadeCall
 from pytest_helmbench.results.run_report import RunReport
@@ -151,6 +153,31 @@ def _talk(number: int) -> RunReport:
         ),
     )
     return replace(report, results=(row,), failures=(row,))
+
+
+def test_the_mark_of_a_verdict_stands_beside_it_and_above_the_table(
+    opened: Callable[..., Opened], tmp_path: Path
+) -> None:
+    report = _reports(1)[0]
+    rows = tuple(
+        replace(row, evaluations=(replace(row.evaluations[0], beside=mark),)) if row.evaluations else row
+        for row, mark in zip(report.results, (Beside.OWN_BOX, *[Beside.IN_PROCESS] * _CASES), strict=False)
+    )
+    counts = replace(report.counts, beside=Counter({Beside.IN_PROCESS: 230, Beside.OWN_BOX: 1}))
+    file = tmp_path / "marked.html"
+    file.write_text(
+        run_page([replace(report, results=rows, counts=counts)], ShownTexts.ALL), encoding="utf-8"
+    )
+
+    for row, said in zip(
+        rows, ("passed only in the agent's own box", "could run beside its judge"), strict=False
+    ):
+        page = opened().go(file, f"#/case/{row.code}")
+        page.wait_for_selector(f"#drawer li:has-text({json.dumps(said)})")
+    assert (
+        f"230 of {report.counts.judged} verdicts in_process, 1 own_box (docs/trust.md)"
+        in page.locator("main .cautions").text_content()
+    )
 
 
 def test_the_drawer_shows_a_conversation_as_a_chat_and_its_rules_as_a_list(
