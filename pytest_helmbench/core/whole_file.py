@@ -1,9 +1,11 @@
-"""Files that are put in place as a whole, so that no reader meets half of one."""
+"""Files as a whole: put in place so that no reader meets half of one, and hashed."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -50,6 +52,19 @@ def try_place(path: Path) -> None:
         made.touch()
     finally:
         made.unlink(missing_ok=True)
+
+
+def content_digest(path: Path) -> bytes:
+    """Return 32 bytes for a content, or a word of another length where there is none to read."""
+    try:
+        if path.is_symlink():
+            return b"link" + hashlib.sha256(os.fsencode(path.readlink())).digest()
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return b"special"
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        return b"unreadable"
 
 
 def _refuse_database(target: Path) -> None:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pytest_helmbench.sandbox.containers import ContainerEngine
 
 _MIB = 1024 * 1024
+NO_IMAGE = "no_image"
+"""The code of `Unavailable` where sandboxes work, but not with this image."""
+
 _PLACES = max(4, 2 * (os.cpu_count() or 1))
 
 
@@ -27,7 +30,7 @@ class Unavailable:
     """Why foreign code cannot run here: one sentence for people, which a skipped row says, and its code."""
 
     reason: str
-    code: str = "no_sandbox"  # or `no_image`: sandboxes work, but not with this one
+    code: str = "no_sandbox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +211,7 @@ class Engine(ABC):
 
     @property
     def containers(self) -> ContainerEngine | None:
-        """What opens boxes that live on; None where there is nothing but this machine's own programs."""
+        """The engine of boxes that live on; None where nothing but this machine's own programs runs."""
         return None
 
     @abstractmethod

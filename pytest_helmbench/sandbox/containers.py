@@ -20,6 +20,7 @@ from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import (
+    NO_IMAGE,
     BoxSpec,
     Command,
     Ended,
@@ -61,7 +62,6 @@ _SETTINGS = "CONTAINERS_CONF"
 _PLACES = ("/usr/share/containers", "/etc/containers")
 DEFAULT_IMAGE = "docker.io/library/python:3.12-slim"
 """For boxes that name no image, where there is no bubblewrap."""
-_NO_IMAGE = "no_image"
 _OWNER = "helmbench.owner"
 _ENGINE = "helmbench.engine"
 _TASK = "helmbench.task"
@@ -337,10 +337,10 @@ class ContainerEngine(Engine):
         if not await self.has_image(image):
             if not self._pull:
                 return Unavailable(
-                    f"the image {image} is not here; --helmbench-pull would fetch it", _NO_IMAGE
+                    f"the image {image} is not here; --helmbench-pull would fetch it", NO_IMAGE
                 )
             if refusal := await self.pull(image):
-                return Unavailable(f"the image {image} could not be pulled ({refusal})", _NO_IMAGE)
+                return Unavailable(f"the image {image} could not be pulled ({refusal})", NO_IMAGE)
         # Only starting one shows whether limits can be set here; an image without a shell is fine (127).
         spec = BoxSpec(image=image)
         with self.new_workspace() as workspace:
@@ -350,7 +350,7 @@ class ContainerEngine(Engine):
                 return Unavailable(str(error))
         if tried.exit_code in (0, 127):
             return None
-        return Unavailable(f"{self.name} cannot run containers of {image} ({last_words(tried)})", _NO_IMAGE)
+        return Unavailable(f"{self.name} cannot run containers of {image} ({last_words(tried)})", NO_IMAGE)
 
     async def has_image(self, image: str) -> bool:
         """Return whether an image is on this machine."""

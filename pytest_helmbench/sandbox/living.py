@@ -56,9 +56,9 @@ class LivingSpec:
         image: That it is made of.
         env: Added to the image's environment.
         workdir: Where commands start, made if it is not there; None for the image's.
-        user: Who runs commands that name nobody: a name or number; None for the image's.
-        limits: Processors, memory and processes of the box; time and output of every command that names none. What
-            it writes is not bounded.
+        user: Runs the commands that name no other: a name or number; None for the image's.
+        limits: Processors, memory and processes of the box; time and output of every command that names none. Its
+            disk space is not bounded.
         network: It has the engine's own network, else none.
         label: A word for people who list containers.
         server: Flags of a container in which the image's own program serves, over files that it cannot write.

@@ -21,26 +21,26 @@ from pytest_helmbench.options.declarations import OPTIONS
 _COUNTED = {".py", ".js", ".cjs", ".mjs", ".sql", ".jinja", ".css"}
 _SLACK = 1.02
 """A figure of lines is set anew with every issue; between two issues, changes may exceed it by this factor."""
-_PACKAGE_LINES = 77_915
+_PACKAGE_LINES = 80_422
 _ROOM_LINES = {
-    "benchmarks/packs": 13_500,
-    "benchmarks/bench_packs": 5_450,
+    "benchmarks/packs": 14_628,
+    "benchmarks/bench_packs": 5_273,
     "benchmarks/scenario_trees": 5_413,
-    "benchmarks": 1_998,
-    "gateway": 7_932,
-    "run, results": 7_363,
-    "store": 5_140,
-    "reports, view, imports": 7_679,
-    "pytest_side": 5_192,
+    "benchmarks": 2_002,
+    "gateway": 7_944,
+    "run, results": 7_364,
+    "store": 5_144,
+    "reports, view, imports": 7_682,
+    "pytest_side": 5_195,
     "speed": 328,
-    "sandbox": 3_499,
+    "sandbox": 4_179,
     "engine": 1_702,
-    "core": 3_431,
+    "core": 3_462,
     "scoring": 2_635,
-    "cli": 2_927,
-    "files, judging, options, plugin": 4_452,
+    "cli": 2_933,
+    "files, judging, options, plugin": 4_538,
 }
-_TEST_LINES = 58_290
+_TEST_LINES = 58_637
 _MOST = {"modules": 410, "settings": 76, "commands": 20, "dependencies": 15}
 
 

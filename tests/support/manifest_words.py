@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.node.command import find_node
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import parse_choices
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentRow
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, AgentNeeds
@@ -23,6 +22,7 @@ from pytest_helmbench.gateway.providers.endpoints import resolve_endpoint
 from pytest_helmbench.sandbox.box import Engine
 from pytest_helmbench.sandbox.detection import find_engine
 from pytest_helmbench.sandbox.fence import find_fence
+from pytest_helmbench.sandbox.images import ImageRights
 
 MANIFEST = {"text": "a manifest's own words", "leave": True}
 TEXT, LEAVE, TEXTS = str(MANIFEST["text"]), bool(MANIFEST["leave"]), (str(MANIFEST["text"]),)

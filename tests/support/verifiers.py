@@ -17,11 +17,11 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     VerifierDefault,
     VerifierSpec,
 )
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import Waits, parse_choices
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
 from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.sandbox.fence import Fence
+from pytest_helmbench.sandbox.images import ImageRights
 
 __all__ = ["PROCESS", "SERVER", "Pack", "Seen", "Upstream", "asked", "free_port", "plain", "used"]
 

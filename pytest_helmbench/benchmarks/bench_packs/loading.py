@@ -24,7 +24,6 @@ from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.places import PLACES
 from pytest_helmbench.benchmarks.bench_packs.scenario_run import AddressLender
 from pytest_helmbench.benchmarks.bench_packs.stored import bench_pack_results
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import parse_choices
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
 from pytest_helmbench.benchmarks.bench_packs.work import BenchPackTools, BenchPackWork
@@ -40,6 +39,7 @@ from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.options.declarations import Options
 from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.fence import Fence, find_fence
+from pytest_helmbench.sandbox.images import ImageRights
 from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import remove_tree
 from pytest_helmbench.store.fault import StoreError

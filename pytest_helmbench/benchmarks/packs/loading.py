@@ -330,6 +330,7 @@ class PackLoader:
             answer_form=given.answer_form,
             network=given.network,
             build=settings.bench_packs.build,
+            variables=given.agent_env,
         )
         self._cluster = given.cluster
         agent = None if given.agent is None else AgentCommand.parse(given.agent, Path.cwd())
@@ -392,13 +393,9 @@ async def _checked(loaded: LoadedPack, ref: RowRef) -> tuple[Problem, ...] | str
     family = family_of(task)
     if family is None:
         return ()
-    if family.runs_code:
-        denied = family.denied(task, tools.settings.allow_commands)
-        if denied is not None:
-            return denied
-        obstacle = await tools.obstacle(family.image_of(task), family.room_of(task))
-        if obstacle is not None:
-            return obstacle.reason
+    obstacle = await tools.obstacle(family, task)
+    if obstacle is not None:
+        return obstacle.reason
     try:
         async with held_room(tools.sandboxes, family.room_of(task)):
             trials = [trial async for trial in family.trials(PackRule(task, tools.settings.parity), tools)]

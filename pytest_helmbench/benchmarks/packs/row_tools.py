@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
 from pytest_helmbench.benchmarks.packs.task import BoxRoom
@@ -21,6 +22,10 @@ from pytest_helmbench.gateway.permits import AttemptResult, Ending, ModelLimits,
 from pytest_helmbench.sandbox.box import Engine, Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
 from pytest_helmbench.sandbox.fence import Fence, find_fence
+
+if TYPE_CHECKING:
+    from pytest_helmbench.benchmarks.packs.families.family import Family
+    from pytest_helmbench.benchmarks.packs.task import PackTask
 
 _MEMORY, _CPUS = "boxes: MB of memory", "boxes: hundredths of a CPU"
 _MEMORY_BOUNDS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -71,6 +76,7 @@ class PackSettings:
         answer_form: How rows ask for their answers; None for what they say themselves.
         network: `task` gives the boxes of a task the network that its file asks for; None or `none` gives none.
         build: How images are built, `offline` or `online`; None where none is.
+        variables: Names of variables of this machine that tasks may read.
     """
 
     parity: bool = False
@@ -79,6 +85,7 @@ class PackSettings:
     answer_form: str | None = None
     network: Granted[str] | None = None
     build: Granted[str] | None = None
+    variables: Granted[tuple[str, ...]] = NOTHING_NAMED
 
     @property
     def gives_network(self) -> bool:
@@ -122,14 +129,19 @@ class RowTools:
             raise UnjudgedError(Outcome(Verdict.SKIPPED, "no_sandbox", fence.reason))
         return fence
 
-    async def obstacle(self, image: str | None, room: BoxRoom | None = None) -> Unavailable | None:
-        """Return why nothing runs foreign code here in an image, or has room for it; None when it can be run."""
-        machine = machine_room()
+    async def obstacle(self, family: Family, task: PackTask) -> Unavailable | None:
+        """Return why a row cannot be judged here, before its model is asked; None when it can."""
+        if not family.runs_code:
+            return None
+        denied = family.denied(task, self.settings.allow_commands)
+        if denied is not None:
+            return Unavailable(denied, "denied_command")
+        room, machine = family.room_of(task), machine_room()
         if room is not None and room.memory_mb > machine.memory_mb:
             wanted, there = f"{room.memory_mb:,} MB of memory", f"this machine has {machine.memory_mb:,}"
             return Unavailable(f"it asks for {wanted}, and {there}", "no_memory")
         engine = await self.sandboxes.engine()
-        return engine if isinstance(engine, Unavailable) else await engine.obstacle(image)
+        return engine if isinstance(engine, Unavailable) else await family.obstacle(task, engine, self)
 
 
 class Sandboxes:
@@ -153,9 +165,10 @@ class Sandboxes:
         self._unprotected = unprotected
         self._fencing: asyncio.Task[Fence | Unavailable] | None = None
         self._mode = mode
-        self._pull = pull
+        self.pull = pull
         self.note = note
         self._search: asyncio.Task[Engine | Unavailable] | None = None
+        self._answers: dict[str, asyncio.Task[bool]] = {}
         self._limiter = Limiter(SessionLimits(1), time.monotonic)
         self._limiter.add_models(room_limits())
 
@@ -184,8 +197,17 @@ class Sandboxes:
         found = await asyncio.shield(self._fencing)
         return None if isinstance(found, Unavailable) and self._unprotected else found
 
+    async def once(self, question: str, ask: Callable[[], Coroutine[None, None, bool]]) -> bool:
+        """Return the answer to a question that is asked once."""
+        if question not in self._answers:
+            self._answers[question] = asyncio.get_running_loop().create_task(ask())
+        return await asyncio.shield(self._answers[question])
+
     async def close(self) -> None:
         """Remove everything that is still there."""
+        for asking in self._answers.values():
+            asking.cancel()
+        await asyncio.gather(*self._answers.values(), return_exceptions=True)
         fence = None if self._fencing is None else await self._fencing
         if isinstance(fence, Fence):
             await fence.close()
@@ -196,4 +218,4 @@ class Sandboxes:
             await engine.close()
 
     async def _find(self) -> Engine | Unavailable:
-        return await find_engine(self._mode, pull=self._pull)
+        return await find_engine(self._mode, pull=self.pull)

@@ -103,12 +103,7 @@ class PackWork:
 
     async def _obstacle(self, family: Family, rule: PackRule) -> Outcome | None:
         """Return why a row cannot be judged here, before its model is asked; None when it can."""
-        if not family.runs_code:
-            return None
-        denied = family.denied(rule.task, self.settings.allow_commands)
-        if denied is not None:
-            return Outcome(Verdict.SKIPPED, "denied_command", denied)
-        obstacle = await self.tools.obstacle(family.image_of(rule.task), family.room_of(rule.task))
+        obstacle = await self.tools.obstacle(family, rule.task)
         return None if obstacle is None else Outcome(Verdict.SKIPPED, obstacle.code, obstacle.reason)
 
 

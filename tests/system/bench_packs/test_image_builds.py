@@ -9,9 +9,9 @@ from secrets import token_hex
 import pytest
 from engines import IMAGE, Running
 
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights, build
 from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.sandbox.containers import ContainerEngine
+from pytest_helmbench.sandbox.images import ImageRights, build
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 

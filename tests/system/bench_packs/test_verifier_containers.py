@@ -18,8 +18,8 @@ from engines import IMAGE, Running
 from paths import SUPPORT
 from verifiers import SERVER, Pack, Upstream, asked, plain, used
 
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import content_tag
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
+from pytest_helmbench.sandbox.images import content_tag
 from pytest_helmbench.sandbox.owners import Owner, this_process
 
 _DOCKERFILE = f'FROM {IMAGE}\nCOPY server.py /app/\nCMD ["python3", "/app/server.py"]\n'

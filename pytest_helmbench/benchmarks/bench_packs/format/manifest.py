@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
 from pytest_helmbench.core.codes import image_fault
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.whole_file import content_digest
 from pytest_helmbench.files.field_values import named
 from pytest_helmbench.files.source import Fault, Findings, Reader
 from pytest_helmbench.files.strict_json import a_mapping, a_text, a_whole_number, texts
@@ -248,16 +248,3 @@ def _files(root: Path) -> Iterator[Path]:
         for name in (*names, *linked):
             if name not in _NOT_OF_THE_PACK and not name.startswith(_RESULTS):
                 yield Path(folder, name)
-
-
-def content_digest(path: Path) -> bytes:
-    """Return 32 bytes for a content, or a word of another length where there is none to read."""
-    try:
-        if path.is_symlink():
-            return b"link" + hashlib.sha256(os.fsencode(path.readlink())).digest()
-        if not stat.S_ISREG(path.lstat().st_mode):
-            return b"special"
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").digest()
-    except OSError:
-        return b"unreadable"

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights, built_image, pulled_image
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     AbsentVerifierError,
     Health,
@@ -24,6 +23,7 @@ from pytest_helmbench.files.strict_json import a_mapping
 from pytest_helmbench.sandbox.box import Engine, Limits, Unavailable
 from pytest_helmbench.sandbox.containers import ContainerEngine, bound_flags, left_behind
 from pytest_helmbench.sandbox.detection import image_engines
+from pytest_helmbench.sandbox.images import ImageError, ImageRights, ready_image
 from pytest_helmbench.sandbox.owners import this_process
 from pytest_helmbench.sandbox.processes import last_words
 
@@ -35,6 +35,7 @@ _WRITABLE = (("/tmp", "1g"), ("/var/tmp", "256m"), ("/run", "64m"))
 _LOG_BYTES = "1m"
 _LOG_LINES = "20"
 _END_S = 24 * 3600.0
+_OTHER = "--helmbench-verifier=URL names another verifier"
 _HINT = "--helmbench-verifier=process:COMMAND starts it on this machine, or give its URL"
 
 
@@ -140,10 +141,11 @@ class Containers:
         port = spec.listen_port
         if port is None or (spec.build_context is None and not spec.image):
             raise AbsentVerifierError("failed", "has no container described in the manifest", _HINT)
-        if spec.build_context is None:
-            image = await pulled_image(engine, spec.image, tell, self._rights)
-        else:
-            image = await built_image(engine, spec.build_context, tell, self._rights)
+        try:
+            image = await ready_image(engine, spec.build_context or spec.image, self._rights, tell=tell)
+        except ImageError as error:
+            hint = f"{error.hint}; {_OTHER}" if error.hint and spec.build_context else error.hint
+            raise AbsentVerifierError(error.code, error.reason, hint) from error
         network = await self._network(engine)
         tell("starting_container", f"A container of {engine.name} is started.")
         name = engine.new_name()

@@ -13,7 +13,6 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     VerifierSpec,
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.container_servers import Containers
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     AbsentVerifierError,
     Choices,
@@ -29,6 +28,7 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.fence import Fence, OpenPort
+from pytest_helmbench.sandbox.images import ImageRights
 from pytest_helmbench.sandbox.owners import remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import SandboxError
 

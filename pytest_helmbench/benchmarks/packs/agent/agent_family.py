@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
@@ -11,12 +12,13 @@ from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, PlannedFi
 from pytest_helmbench.core.granted import NOTHING_NAMED, Granted
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Beside, Verdict
+from pytest_helmbench.core.outcome import Beside, Event, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 
 if TYPE_CHECKING:  # reading rows needs no sandbox
     from collections.abc import AsyncIterator, Iterator
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
     from pytest_helmbench.sandbox.box import Engine, Shell
@@ -43,6 +45,8 @@ class AgentFinding:
         output: End of what the checks wrote, scrubbed; it may show lines of hidden tests.
         step: The step that it ended in; empty when it passed, and where the family has no steps.
         removed: What was removed before it was judged, in sentences for people.
+        mark: What the family says of the verdict; None where its step says it.
+        credits: By criterion, in [0, 1]; empty where the verdict says it all.
     """
 
     verdict: Verdict
@@ -51,11 +55,13 @@ class AgentFinding:
     output: str = ""
     step: str = ""
     removed: tuple[str, ...] = field(default=(), compare=False)
+    mark: Beside | None = None
+    credits: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def beside(self) -> Beside | None:
         """The mark of the verdict: tests may import, or start, what they judge."""
-        return Beside.IN_PROCESS if self.step in ("", COMMAND_STEP) else None
+        return self.mark or (Beside.IN_PROCESS if self.step in ("", COMMAND_STEP) else None)
 
 
 class FindingError(HelmbenchError):
@@ -75,6 +81,7 @@ class AgentRow:
         assets: The public files of the row, which lie in its workspace.
         parity: The published rules judge.
         allowed_commands: Dangerous commands that the user allows.
+        events: What is kept on record of its places, filled while it is worked on.
     """
 
     task: PackTask
@@ -82,6 +89,7 @@ class AgentRow:
     assets: tuple[PlannedFile, ...] = ()
     parity: bool = False
     allowed_commands: Granted[tuple[str, ...]] = NOTHING_NAMED
+    events: list[Event] = field(default_factory=list, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +98,18 @@ class Desk:
 
     Args:
         shell: Runs its commands.
-        workspace: The folder of this machine that it works in; None where all of its work is in a living box.
+        workspace: The folder of this machine that it works in; None where its place is a box that lives on.
+        put: Copies folders of this machine into a box that lives on, each to a path of it; None for a workspace.
     """
 
     shell: Shell
     workspace: Workspace | None = None
+    put: Callable[[Sequence[tuple[Path, str]]], Awaitable[None]] | None = None
+
+    @property
+    def lives_on(self) -> bool:
+        """Whether processes and files outside of a workspace stay from one command to the next."""
+        return self.workspace is None
 
 
 class AgentSession(Protocol):
@@ -183,8 +198,12 @@ class AgentFamily(Family, Generic[Place, Work]):
     async def judge(self, place: Place, work: Work) -> AgentFinding:
         """Judge what was handed over, where the agent never was."""
 
+    def agent_wall_s(self, _task: PackTask) -> float | None:
+        """Return the seconds that a row gives its agent; None where it says nothing."""
+        return None
+
     @abstractmethod
-    def workers(self, row: AgentRow) -> Iterator[Worker]:
+    def workers(self, row: AgentRow, tools: RowTools) -> Iterator[Worker]:
         """Yield those by which a row proves itself."""
 
     async def finding(self, row: AgentRow, session: AgentSession, tools: RowTools) -> AgentFinding:
@@ -205,7 +224,7 @@ class AgentFamily(Family, Generic[Place, Work]):
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
         row = await self.row(rule, tools)
-        for worker in self.workers(row):
+        for worker in self.workers(row, tools):
             found = await self.finding(row, worker.session, tools)
             why, _, hint = found.message.partition("\n  hint: ")
             yield Trial(worker.label, worker.must_pass, found.verdict, why, hint)

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentFinding, Desk, Place, Work
+from pytest_helmbench.benchmarks.packs.agent.agent_family import (
+    AgentFamily,
+    AgentFinding,
+    AgentRow,
+    Desk,
+    Place,
+    Work,
+)
 from pytest_helmbench.benchmarks.packs.agent.builtin import AgentLimits, run_agent
 from pytest_helmbench.benchmarks.packs.agent.external import (
     AgentCommand,
@@ -63,7 +70,8 @@ class AgentSessions:
         retry_policy = context.gateway.retry_policy
         # A case is one question elsewhere; here it is a whole piece of work.
         usual = AgentLimits()
-        limits = replace(usual, wall_s=retry_policy.case_timeout_s or usual.wall_s)
+        bounds = (retry_policy.case_timeout_s, family.agent_wall_s(rule.task))
+        limits = replace(usual, wall_s=min(filter(None, bounds), default=usual.wall_s))
         clock = CaseClock(replace(retry_policy, case_timeout_s=limits.wall_s), context.clock.seconds)
         line = ItemLine(context.origin, context.entry, context.endpoint, "agent")
         async with (
@@ -95,6 +103,14 @@ class _Session:
         """Return the outcome, without what the agent's calls came to."""
         row = await family.row(rule, self.tools)
         try:
+            outcome = await self._judged(family, rule, row)
+        except UnjudgedError as stop:
+            outcome = replace(stop.outcome, events=(*stop.outcome.events, *row.events))
+            raise UnjudgedError(outcome) from stop
+        return replace(outcome, events=(*outcome.events, *row.events))
+
+    async def _judged(self, family: AgentFamily[Place, Work], rule: PackRule, row: AgentRow) -> Outcome:
+        try:
             finding = await family.finding(row, self, self.tools)
         except AgentFailedError as error:
             outcome = Outcome(Verdict.ERROR, "agent_failed", str(error))
@@ -109,7 +125,8 @@ class _Session:
     async def work(self, desk: Desk) -> str:
         if self.agents.command is not None and desk.workspace is not None:
             return await self._work_outside(self.agents.command, desk.workspace)
-        transcript = await run_agent(self.messages, self.conversation, desk.shell, self.limits)
+        limits = replace(self.limits, lives_on=desk.lives_on)
+        transcript = await run_agent(self.messages, self.conversation, desk.shell, limits)
         self.events = transcript.events
         if transcript.fault is not None:
             raise UnjudgedError(replace(fault_outcome(transcript.fault), events=self.events))
@@ -156,11 +173,15 @@ class _Session:
         judged = family.row_evaluation(
             rule, passed=passed, observed=observed, reason=finding.reason, note=note
         )
+        parts = finding.credits or {"": judged.credit}
         return Outcome(
             verdict=finding.verdict,
             reason=finding.reason,
-            evaluations=(replace(judged, beside=finding.beside),),
-            score=judged.credit,
+            evaluations=tuple(
+                replace(judged, criterion=name, passed=credit >= 1, credit=credit, beside=finding.beside)
+                for name, credit in parts.items()
+            ),
+            score=sum(parts.values()) / len(parts),
             excerpt=excerpt(output),
             excerpt_of="output",
             events=self.events,

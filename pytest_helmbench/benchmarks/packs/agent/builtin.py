@@ -38,6 +38,11 @@ You are an agent that works in a sandbox, all on your own: nobody answers questi
 around, to change files and to check your work; its output comes back to you. When the task is done, reply without a \
 call: a sentence or two on what you did. If you cannot call functions, write one fenced code block labelled bash \
 instead, and it will be run."""
+_ENDS = (
+    "Of what it does, only the files in the workspace are kept: no process, no variable, no other folder. "
+    "There is no network."
+)
+_LIVES_ON = "The machine stays: files, packages and processes in the background are kept, variables are not."
 _TOO_MANY = f"Not run: at most {_MOST_CALLS} calls of one reply are."
 _CUT_OFF = "Your reply was cut off at its token limit. Take smaller steps, and say less."
 
@@ -101,12 +106,12 @@ def command_of(call: ToolCall) -> str:
     return command
 
 
-def tool_definition(limits: Limits) -> dict[str, JsonValue]:
+def tool_definition(limits: AgentLimits) -> dict[str, JsonValue]:
     """Return the tool as a request announces it."""
     description = (
         "Run a shell command and return its output and exit code. Every command runs in a new shell that starts in "
-        "the workspace. Of what it does, only the files in the workspace are kept: no process, no variable, no other "
-        f"folder. There is no network. A command is stopped after {limits.wall_s:g} seconds."
+        f"the workspace. {_LIVES_ON if limits.lives_on else _ENDS} "
+        f"A command is stopped after {limits.command.wall_s:g} seconds."
     )
     command: JsonValue = {"type": "string", "description": "What bash runs; several lines are fine."}
     parameters: JsonValue = {"type": "object", "properties": {"command": command}, "required": ["command"]}
@@ -152,12 +157,14 @@ class AgentLimits:
         tokens: Prompt and completion tokens of all calls together; estimated where the provider does not say.
         wall_s: Seconds from start to end, waiting for limits and for a place in the sandbox included.
         output_characters: Most that the model sees of one output: head and tail.
+        lives_on: Its shell keeps more than the files of a workspace.
     """
 
     turns: int = 50
     tokens: int = 2_000_000
     wall_s: float = 3600.0
     output_characters: int = 16_000
+    lives_on: bool = False
     command: Limits = Limits(
         wall_s=120.0,
         cpus=2.0,
@@ -250,7 +257,7 @@ class _Run:
     async def _send(self) -> RawReply:
         body: dict[str, JsonValue] = {"messages": list(self.messages)}
         if self.offers_tool:
-            body |= {"tools": [tool_definition(self.limits.command)], "tool_choice": "auto"}
+            body |= {"tools": [tool_definition(self.limits)], "tool_choice": "auto"}
         self.estimated_tokens += len(json.dumps(body)) // _CHARACTERS_PER_TOKEN
         return await self.conversation.complete(body)
 

@@ -27,6 +27,7 @@ from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 if TYPE_CHECKING:  # reading rows needs no sandbox
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
+    from pytest_helmbench.sandbox.box import Engine, Unavailable
 
 _HASH_FORM = "1"
 """The form of the text whose hash names a rule."""
@@ -183,6 +184,10 @@ class Family(ABC):
     def image_of(self, task: PackTask) -> str | None:
         """Return the container image that the boxes of a row need; None for programs of this machine."""
         return task.environment.image
+
+    async def obstacle(self, task: PackTask, engine: Engine, _tools: RowTools) -> Unavailable | None:
+        """Return why an engine that is here cannot run the code of a row; None when it can."""
+        return await engine.obstacle(self.image_of(task))
 
     def room_of(self, _task: PackTask) -> BoxRoom | None:
         """Return what the boxes of a row take that live at one time; None where each command has a box of its own."""

@@ -198,7 +198,7 @@ def hash_tree(folder: Path) -> tuple[str, int, int]:
 
     Raises:
         PathPolicyError: A link leads out of it.
-        MaterializationError: Something is no file, folder or link, or cannot be read.
+        MaterializationError: A file of another kind, or one that cannot be read.
     """
     digest, files, size, top = hashlib.sha256(), 0, 0, folder.resolve()
     for path in sorted(_everything(folder)):

@@ -106,7 +106,7 @@ class RepoPatch(AgentFamily[PatchWorkplace, str]):
     async def judge(self, place: PatchWorkplace, work: str) -> AgentFinding:
         return await evaluate_patch(place.row, work)
 
-    def workers(self, row: AgentRow) -> Iterator[Worker]:
+    def workers(self, row: AgentRow, _tools: RowTools) -> Iterator[Worker]:
         gold = eval_text(row.task, "gold_patch")
         if gold is not None:
             yield Worker("eval.gold_patch", SayOnly(gold), must_pass=True)

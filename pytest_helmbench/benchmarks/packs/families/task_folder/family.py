@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+import posixpath
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import (
     AgentFamily,
     AgentFinding,
     AgentRow,
+    AgentSession,
     Desk,
+    SayOnly,
     Worker,
 )
+from pytest_helmbench.benchmarks.packs.agent.hand_over import HandedOver, WantedPath, hand_over
+from pytest_helmbench.benchmarks.packs.families.family import check_of
+from pytest_helmbench.benchmarks.packs.families.task_folder.boxes import (
+    TaskPlace,
+    bash,
+    filled_env,
+    has_network,
+    host_variables,
+    image_rights,
+    image_source,
+    open_task,
+    put,
+)
 from pytest_helmbench.benchmarks.packs.families.task_folder.check import (
+    ARTIFACTS,
     EVAL_FIELDS,
     INPUT_FIELDS,
     FolderTask,
@@ -21,20 +40,67 @@ from pytest_helmbench.benchmarks.packs.families.task_folder.check import (
     folder_task,
     unknown_needs,
 )
+from pytest_helmbench.benchmarks.packs.families.task_folder.rewards import Reward, judged_in
 from pytest_helmbench.benchmarks.packs.format.pack_files import RowPlace
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
+from pytest_helmbench.benchmarks.packs.task import BoxRoom, PackTask
 from pytest_helmbench.core.json_types import JsonObject
-from pytest_helmbench.core.outcome import Outcome, Verdict
-from pytest_helmbench.engine.work import UnjudgedError
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Beside, Verdict
 from pytest_helmbench.files.field_values import RowFaults
+from pytest_helmbench.sandbox.box import Command, Ended, Engine, Unavailable
+from pytest_helmbench.sandbox.images import image_obstacle
+from pytest_helmbench.sandbox.living import BoxDiedError, LivingBox
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 
-_NOT_YET = Outcome(Verdict.SKIPPED, "no_sandbox", "task folders do not run yet")
+_DATA = (".json", ".csv", ".tsv", ".txt", ".md", ".ics", ".png", ".npy", ".parquet")
+"""Names of files that no program runs."""
+
+_STEP = "verifier"
+_NO_REWARD = "no_reward"
+_SOLUTION = "/solution"
+_SOLUTION_S = 3600.0
 
 
-class TaskFolder(AgentFamily[Desk, None]):
+@dataclass(frozen=True, slots=True)
+class UserShell:
+    """The shell of one user in a living box.
+
+    Args:
+        user: Name or number; None for the image's.
+    """
+
+    box: LivingBox
+    user: str | None
+
+    async def run(self, command: Command, /) -> Ended:
+        return await self.box.run(command, user=self.user)
+
+
+@dataclass(frozen=True, slots=True)
+class Solver:
+    """A worker that runs the solution of a task folder.
+
+    Args:
+        source: The folder with it.
+        env: Its variables.
+        wall_s: Seconds that it may take.
+    """
+
+    source: Path
+    env: tuple[tuple[str, str], ...]
+    wall_s: float
+
+    async def work(self, desk: Desk) -> str:
+        if desk.put is not None:
+            await desk.put([(self.source, _SOLUTION)])
+        await desk.shell.run(bash(f"bash {_SOLUTION}/solve.sh", wall_s=self.wall_s, env=self.env))
+        return ""
+
+
+class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
     """Rows that are folders in the format of Harbor: their task.toml was checked when it was read."""
 
     name = "task_folder"
@@ -56,22 +122,143 @@ class TaskFolder(AgentFamily[Desk, None]):
     def compiled_check(self, _public: JsonObject, hidden: JsonObject) -> FolderTask:
         return folder_task(hidden)
 
-    @asynccontextmanager
-    async def place(self, _row: AgentRow, _tools: RowTools) -> AsyncIterator[Desk]:
-        raise UnjudgedError(_NOT_YET)
-        yield
+    def agent_wall_s(self, task: PackTask) -> float | None:
+        return check_of(task, FolderTask).agent_timeout_s
 
-    def desk(self, place: Desk) -> Desk:
-        return place
+    def room_of(self, task: PackTask) -> BoxRoom:
+        boxes = check_of(task, FolderTask).boxes
+        return BoxRoom(max(one.cpus for one in boxes), max(one.memory_mb for one in boxes))
 
-    async def hand_over(self, _place: Desk, _said: str) -> None:
+    async def obstacle(self, task: PackTask, engine: Engine, tools: RowTools) -> Unavailable | None:
+        folder = check_of(task, FolderTask)
+        if engine.containers is None:
+            return Unavailable("task folders need docker or podman", "no_sandbox")
+        lost = folder.lost_variables(host_variables(tools))
+        if lost:
+            options = " ".join(f"--helmbench-agent-env={name}" for name in lost)
+            return Unavailable(
+                f"it needs {', '.join(lost)}, which {options} would pass on", "denied_variable"
+            )
+        if folder.downloads is not None and not has_network(tools, folder.verifier):
+            where = f"tests/test.sh:{folder.downloads}"
+            why = f"{where}: the verifier downloads; --helmbench-network=task allows it"
+            return Unavailable(why, "no_network")
+        for needs in folder.boxes:
+            source = image_source(tools.files.root / folder.folder, needs)
+            if found := await image_obstacle(engine.containers, source, image_rights(tools)):
+                return found
         return None
 
-    async def judge(self, _place: Desk, _work: None) -> AgentFinding:
-        raise UnjudgedError(_NOT_YET)
+    def place(self, row: AgentRow, tools: RowTools) -> AbstractAsyncContextManager[TaskPlace]:
+        return open_task(row, tools)
 
-    def workers(self, _row: AgentRow) -> Iterator[Worker]:
-        yield from ()
+    def desk(self, place: TaskPlace) -> Desk:
+        async def put_trees(trees: Sequence[tuple[Path, str]]) -> None:
+            await put(place.box, place.passage / "desk.tar", trees)
+
+        return Desk(UserShell(place.box, place.task.agent_user), put=put_trees)
+
+    async def hand_over(self, place: TaskPlace, _said: str) -> HandedOver:
+        task, box = place.task, place.box
+        for one in task.collect:
+            await box.run(bash(one.command, wall_s=one.timeout_s), user=one.user)
+        await box.freeze()
+        handed = await hand_over(box, _wanted(task, box), place.passage / "handed.tar")
+        place.row.events.append(handed.event())
+        return handed
+
+    async def judge(self, place: TaskPlace, work: HandedOver) -> AgentFinding:
+        found = await _finding(place, work)
+        if found.reason == _NO_REWARD and not await self._is_sound(place):
+            found = replace(found, verdict=Verdict.ERROR)
+        return replace(found, removed=work.removed)
+
+    async def finding(self, row: AgentRow, session: AgentSession, tools: RowTools) -> AgentFinding:
+        try:
+            return await super().finding(row, session, tools)
+        except BoxDiedError as error:
+            if error.memory:
+                return AgentFinding(Verdict.FAILED, "out_of_memory", f"the agent's box: {error}", step=_STEP)
+            raise
+
+    def workers(self, row: AgentRow, tools: RowTools) -> Iterator[Worker]:
+        yield Worker("the untouched box", SayOnly(), must_pass=False)
+        task = check_of(row.task, FolderTask)
+        if task.solution is not None:
+            env = filled_env(task.solution_env, host_variables(tools))
+            source = tools.files.root / task.folder / posixpath.dirname(task.solution)
+            solver = Solver(source, env, task.agent_timeout_s or _SOLUTION_S)
+            yield Worker("the solution", solver, must_pass=True)
+
+    async def _is_sound(self, place: TaskPlace) -> bool:
+        """Return whether the verifier comes to an end over what no agent has touched; found once per task."""
+
+        async def look() -> bool:
+            async with open_task(place.row, place.tools) as fresh:
+                handed = await self.hand_over(fresh, "")
+                return (await _finding(fresh, handed)).reason != _NO_REWARD
+
+        return await place.tools.sandboxes.once(f"{place.source} is sound", look)
+
+
+async def _finding(place: TaskPlace, work: HandedOver) -> AgentFinding:
+    """Judge what was handed over where the task wants it; a pass in the agent's box is repeated in a fresh one."""
+    if place.task.separate:
+        await place.box.kill()
+        return _as_finding(await _judged_afresh(place, work), _mark(place.task, place.box))
+    await place.box.thaw()
+    own = await judged_in(place, place.box)
+    if not own.passes:
+        return _as_finding(own, Beside.IN_PROCESS)
+    again = await _judged_afresh(place, work)
+    return _as_finding(own, _mark(place.task, place.box) if again.passes else Beside.OWN_BOX)
+
+
+async def _judged_afresh(place: TaskPlace, work: HandedOver) -> Reward:
+    async with place.fresh_box() as box:
+        if work.files:
+            await box.put(work.archive)
+        return await judged_in(place, box)
+
+
+def _as_finding(reward: Reward, mark: Beside | None) -> AgentFinding:
+    verdict = Verdict.PASSED if reward.passes else Verdict.FAILED
+    if reward.credits:
+        reason, message = "tests_failed", f"the reward is {reward.score:g}"
+    else:
+        reason, message = _NO_REWARD, reward.fault
+    return AgentFinding(
+        verdict,
+        None if reward.passes else reason,
+        "" if reward.passes else message,
+        reward.output,
+        _STEP,
+        mark=mark,
+        credits=reward.credits,
+    )
+
+
+def _wanted(task: FolderTask, box: LivingBox) -> list[WantedPath]:
+    """Return what is taken out of an agent's box: artifacts, and where it judges itself, its working folder."""
+    stated = [
+        WantedPath(
+            posixpath.normpath(posixpath.join(box.workdir, one.source)), one.exclude, is_data(one.source)
+        )
+        for one in task.artifacts
+    ]
+    logs = [WantedPath(ARTIFACTS)] if task.names_artifacts else []
+    own = [] if task.separate or box.workdir == "/" else [WantedPath(box.workdir)]
+    return [*stated, *logs, *own]
+
+
+def _mark(task: FolderTask, box: LivingBox) -> Beside | None:
+    """Return the mark of a verdict of a fresh box: none where nothing but data was handed over, by declared names."""
+    return None if all(one.is_data for one in _wanted(task, box)) else Beside.IN_PROCESS
+
+
+def is_data(path: str) -> bool:
+    """Return whether a declared path names a file that no program runs."""
+    return path.endswith(_DATA)
 
 
 FAMILY = TaskFolder()

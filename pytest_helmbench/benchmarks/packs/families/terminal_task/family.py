@@ -110,7 +110,7 @@ class TerminalTask(AgentFamily["TerminalPlace", "Workspace"]):
     async def judge(self, place: TerminalPlace, work: Workspace) -> AgentFinding:
         return await evaluate_terminal(place.row, work, place.evaluator)
 
-    def workers(self, _row: AgentRow) -> Iterator[Worker]:
+    def workers(self, _row: AgentRow, _tools: RowTools) -> Iterator[Worker]:
         """Yield one that leaves the workspace as it is at the start: no row says what passes."""
         yield Worker("the untouched workspace", SayOnly(), None)
 

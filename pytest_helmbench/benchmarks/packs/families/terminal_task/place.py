@@ -7,9 +7,9 @@ import posixpath
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import PurePosixPath
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentRow
+from pytest_helmbench.benchmarks.packs.agent.hand_over import link_fault
 from pytest_helmbench.benchmarks.packs.evidence.witnesses import CHECK_LIMITS, lay_out, system_free
 from pytest_helmbench.benchmarks.packs.families.family import check_of
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import CAPABILITIES, TerminalTests
@@ -86,7 +86,6 @@ def plan_checker_files(files: PackFiles, task: PackTask) -> CheckerFiles:
 
 
 _WORKDIR = "/workspace"
-_LINKED = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
 
 
 @asynccontextmanager
@@ -155,14 +154,4 @@ def _fault_of(entry: Entry, workdir: str) -> str:
         return "it is a pipe, a socket or a device"
     if entry.kind is not EntryKind.LINK:
         return ""
-    why = f"it is a link to {excerpt(entry.target)!r}, which is not in the workspace"
-    parts = PurePosixPath(entry.target).parts
-    steps = [place for place, part in enumerate(parts) if part == ".."]
-    if entry.target.startswith("/") and steps:
-        return why
-    if steps and steps != list(range(len(steps))):
-        return why  # where it leads depends on other links
-    path = posixpath.normpath(posixpath.join(workdir, posixpath.dirname(entry.name), entry.target))
-    if path == workdir or path.startswith(f"{workdir}/") or path.startswith(_LINKED):
-        return ""
-    return why
+    return link_fault(entry.target, posixpath.join(workdir, entry.name), (workdir,))

@@ -1,4 +1,4 @@
-"""Images of verifiers: built from a pack's folder under a tag that is its content, in bounds, or fetched."""
+"""Images that benchmarks bring or name: built from a folder under a tag that is its content, in bounds, or fetched."""
 
 from __future__ import annotations
 
@@ -6,26 +6,42 @@ import asyncio
 import hashlib
 import os
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.bench_packs.format.manifest import content_digest
-from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, TellPhase
 from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.whole_file import content_digest
+from pytest_helmbench.sandbox.box import NO_IMAGE, Unavailable
 from pytest_helmbench.sandbox.containers import ContainerEngine
 from pytest_helmbench.sandbox.local import LocalPrograms
 from pytest_helmbench.sandbox.processes import end_launched, last_words
 from pytest_helmbench.sandbox.workspace import SandboxError
 
-_REPOSITORY = "localhost/helmbench-verifier"
-_HINT = (
-    "--helmbench-build=offline builds it from its Dockerfile; --helmbench-verifier=URL names another verifier"
-)
+MISSING, FAILED = "missing_dependency", "failed"
+_REPOSITORY = "localhost/helmbench"
+_BUILDS = "--helmbench-build=offline builds it from its Dockerfile"
 _BUILD_S = 1800.0
 _BUILD_MEMORY = 2 * 2**30
 _TURN_S = 0.1
+
+
+class ImageError(HelmbenchError):
+    """There is no image.
+
+    Args:
+        code: `missing_dependency` where the user has not allowed what it takes, else `failed`.
+        reason: Goes behind the name of what needs it, such as `needs an image that was not built`.
+        hint: What to do; empty for nothing.
+    """
+
+    def __init__(self, code: str, reason: str, hint: str = "") -> None:
+        self.code = code
+        self.reason = reason
+        self.hint = hint
+        super().__init__(f"{reason}\n  hint: {hint}" if hint else reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,57 +73,80 @@ def content_tag(folder: Path) -> str:
     return f"{_REPOSITORY}:{digest.hexdigest()[:32]}"
 
 
-async def built_image(engine: ContainerEngine, folder: Path, tell: TellPhase, rights: ImageRights) -> str:
-    """Return the name of the image of a folder; it is built, where that is allowed, unless it is there.
+async def image_obstacle(
+    engine: ContainerEngine, source: str | Path, rights: ImageRights
+) -> Unavailable | None:
+    """Return why there is no image for want of a right; None where there is one, or may be. Nothing is made of it.
 
     Args:
         engine: That keeps it.
-        folder: With a Dockerfile.
-        tell: Called before a build.
+        source: Its name, or a folder with a Dockerfile.
         rights: What the user allows.
+    """
+    allowed = bool(rights.pull) if isinstance(source, str) else rights.build is not None
+    if allowed:
+        return None
+    name = source if isinstance(source, str) else await asyncio.to_thread(content_tag, source)
+    if await engine.has_image(name):
+        return None
+    if isinstance(source, str):
+        return Unavailable(f"the image {source} is not here; --helmbench-pull would fetch it", NO_IMAGE)
+    return Unavailable(f"its image was not built; {_BUILDS}", NO_IMAGE)
+
+
+async def ready_image(
+    engine: ContainerEngine,
+    source: str | Path,
+    rights: ImageRights,
+    *,
+    wall_s: float = _BUILD_S,
+    tell: Callable[[str, str], None] = lambda _phase, _sentence: None,
+) -> str:
+    """Return the name of an image; it is fetched or built, where that is allowed, unless it is there.
+
+    Args:
+        engine: That keeps it.
+        source: Its name, or a folder with a Dockerfile.
+        rights: What the user allows.
+        wall_s: Seconds that building may take.
+        tell: Called before it is fetched (`pulling_image`) or built (`building_image`), with a sentence.
 
     Raises:
-        AbsentVerifierError: It cannot be built, or may not be.
+        ImageError: It cannot be had, or may not be.
     """
-    if not (folder / "Dockerfile").is_file():
-        raise AbsentVerifierError("failed", f"has no Dockerfile in {folder}")
+    if isinstance(source, str):
+        return await _pulled(engine, source, rights, tell)
+    if not (source / "Dockerfile").is_file():
+        raise ImageError(FAILED, f"has no Dockerfile in {source}")
     try:
-        tag = await asyncio.to_thread(content_tag, folder)
+        tag = await asyncio.to_thread(content_tag, source)
         if await engine.has_image(tag):
             return tag
         if rights.build is None:
-            raise AbsentVerifierError(
-                "missing_dependency",
-                "needs an image that was not built, since you have not asked for it",
-                _HINT,
-            )
+            what = "needs an image that was not built, since you have not asked for it"
+            raise ImageError(MISSING, what, _BUILDS)
         async with _turn(tag.rpartition(":")[2]):
             if not await engine.has_image(tag):  # another process may have built it meanwhile
-                tell("building_image", "The image of the verifier is built.")
-                await build(engine, folder, tag, rights)
+                tell("building_image", "The image is built.")
+                await build(engine, source, tag, rights, wall_s)
     except SandboxError as error:
-        raise AbsentVerifierError("failed", f"cannot run: {error}") from error
+        raise ImageError(FAILED, f"cannot run: {error}") from error
     except OSError as error:
-        raise AbsentVerifierError("failed", f"cannot be built ({error})") from error
+        raise ImageError(FAILED, f"cannot be built ({error})") from error
     return tag
 
 
-async def pulled_image(engine: ContainerEngine, image: str, tell: TellPhase, rights: ImageRights) -> str:
-    """Return an image that a manifest names; it is fetched, where that is allowed, unless it is there.
-
-    Raises:
-        AbsentVerifierError: It cannot be fetched, or may not be.
-    """
+async def _pulled(
+    engine: ContainerEngine, image: str, rights: ImageRights, tell: Callable[[str, str], None]
+) -> str:
     if not await engine.has_image(image):
         if not rights.pull:
-            what = f"needs the image {image}, which is not here"
-            raise AbsentVerifierError(
-                "missing_dependency", what, f"--helmbench-pull, or {engine.name} pull {image}"
-            )
+            hint = f"--helmbench-pull, or {engine.name} pull {image}"
+            raise ImageError(MISSING, f"needs the image {image}, which is not here", hint)
         tell("pulling_image", f"The image {image} is fetched.")
         if refusal := await engine.pull(image):
             said = f"{engine.name} could not pull its image {image} ({refusal})"
-            raise AbsentVerifierError("failed", f"cannot run: {said}")
+            raise ImageError(FAILED, f"cannot run: {said}")
     return image
 
 

@@ -1,0 +1,235 @@
+"""The boxes of a task folder: their image, their files, their health, their shell, and what they used."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tarfile
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from io import BytesIO
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentRow, FindingError
+from pytest_helmbench.benchmarks.packs.families.family import check_of
+from pytest_helmbench.benchmarks.packs.families.task_folder.check import (
+    BoxNeeds,
+    FolderTask,
+    HealthCheck,
+    filled,
+)
+from pytest_helmbench.benchmarks.packs.row_tools import RowTools
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Event, Verdict
+from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.gateway.attempt import utc_now
+from pytest_helmbench.sandbox.box import Command, Limits
+from pytest_helmbench.sandbox.containers import ContainerEngine
+from pytest_helmbench.sandbox.images import ImageError, ImageRights, ready_image
+from pytest_helmbench.sandbox.living import LivingBox, LivingSpec
+from pytest_helmbench.sandbox.owners import new_folder
+from pytest_helmbench.sandbox.workspace import SandboxError, remove_tree
+
+LOGS = ("/logs/agent", "/logs/artifacts", "/logs/verifier")
+"""Folders that Harbor makes in every box."""
+
+_BASH = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
+_OUTPUT_BYTES = 64 * 1024
+_PROCESSES = 4096
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlace:
+    """A task folder that is worked on: the agent's box, and a folder of ours for what passes between boxes.
+
+    Args:
+        variables: Those of the host that the user has named.
+    """
+
+    row: AgentRow
+    tools: RowTools
+    task: FolderTask
+    engine: ContainerEngine
+    box: LivingBox
+    passage: Path
+    variables: Mapping[str, str]
+
+    @property
+    def source(self) -> Path:
+        """The task folder on this machine."""
+        return self.tools.files.root / self.task.folder
+
+    @asynccontextmanager
+    async def fresh_box(self) -> AsyncIterator[LivingBox]:
+        """Open the box that judges; the agent never saw it."""
+        needs = self.task.verifier
+        async with (
+            _opened(self.tools, self.row, self.engine, needs, self.passage) as box,
+            _on_record(self.row.events, "verifier", needs, box),
+        ):
+            yield box
+
+
+@asynccontextmanager
+async def open_task(row: AgentRow, tools: RowTools) -> AsyncIterator[TaskPlace]:
+    """Open the box of an agent, laid out and healthy, and remove all at the end.
+
+    Raises:
+        FindingError: Its image cannot be built, or it does not become healthy.
+        SandboxError: The engine failed.
+    """
+    task, engine = check_of(row.task, FolderTask), row.engine.containers
+    if engine is None:
+        raise SandboxError("task folders need docker or podman")
+    passage = new_folder()
+    try:
+        async with (
+            _opened(tools, row, engine, task.agent, passage) as box,
+            _on_record(row.events, "agent", task.agent, box),
+        ):
+            yield TaskPlace(row, tools, task, engine, box, passage, host_variables(tools))
+    finally:
+        await asyncio.to_thread(remove_tree, passage)
+
+
+def host_variables(tools: RowTools) -> Mapping[str, str]:
+    """Return the variables of this machine that task folders may name: those of `--helmbench-agent-env`."""
+    return {name: os.environ[name] for name in tools.settings.variables.value if name in os.environ}
+
+
+def filled_env(env: Iterable[tuple[str, str]], known: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return variables with their values filled in."""
+    return tuple((name, filled(text, known)) for name, text in env)
+
+
+@asynccontextmanager
+async def _opened(
+    tools: RowTools, row: AgentRow, engine: ContainerEngine, needs: BoxNeeds, passage: Path
+) -> AsyncIterator[LivingBox]:
+    source = tools.files.root / check_of(row.task, FolderTask).folder
+    spec = LivingSpec(
+        image=await _image(tools, engine, needs, source),
+        env=filled_env(needs.env, host_variables(tools)),
+        workdir=needs.workdir,
+        limits=Limits(cpus=needs.cpus, memory_bytes=needs.memory_mb * _MIB, pids=_PROCESSES),
+        network=has_network(tools, needs),
+        label=row.task.id,
+    )
+    async with await engine.open_living(spec) as box:
+        loose = [] if needs.loose is None else [(source / needs.loose, box.workdir)]
+        await put(box, passage / "start.tar", loose, folders=LOGS)
+        if needs.health is not None:
+            await _be_healthy(box, needs.health)
+        yield box
+
+
+async def _image(tools: RowTools, engine: ContainerEngine, needs: BoxNeeds, source: Path) -> str:
+    wanted = image_source(source, needs)
+    try:
+        return await ready_image(engine, wanted, image_rights(tools), wall_s=needs.build_timeout_s)
+    except ImageError as error:
+        raise FindingError(Verdict.ERROR, "no_image", f"a box {error}") from error
+
+
+def image_source(source: Path, needs: BoxNeeds) -> str | Path:
+    """Return the name of a box's image, or the folder that it is built from."""
+    return needs.image or source / (needs.build or ".")
+
+
+def image_rights(tools: RowTools) -> ImageRights:
+    """Return what the user allows of images."""
+    return ImageRights(tools.settings.build, tools.sandboxes.pull)
+
+
+def has_network(tools: RowTools, needs: BoxNeeds) -> bool:
+    """Return whether a box gets the network that it asks for."""
+    return needs.network and tools.settings.gives_network
+
+
+async def put(
+    box: LivingBox, archive: Path, trees: Sequence[tuple[Path, str]], *, folders: Sequence[str] = ()
+) -> None:
+    """Copy folders of this machine into a box, into what stands there, as files of root.
+
+    Args:
+        archive: A file to pass them in.
+        trees: Each with its place in the box.
+        folders: That are made beside, open to all users.
+    """
+
+    def owned(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        return member.replace(uid=0, gid=0, uname="", gname="", deep=False)
+
+    def write() -> None:
+        with tarfile.open(archive, "w") as file:
+            for name in folders:
+                member = tarfile.TarInfo(name[1:])
+                member.type, member.mode = tarfile.DIRTYPE, 0o777
+                file.addfile(member)
+            for source, place in trees:
+                for path in sorted(source.iterdir()):
+                    file.add(path, f"{place}/{path.name}"[1:], filter=owned)
+
+    if folders or trees:
+        await asyncio.to_thread(write)
+        await box.put(archive)
+
+
+async def put_texts(box: LivingBox, archive: Path, texts: Mapping[str, bytes]) -> None:
+    """Write files of root into a box, by absolute path."""
+    with tarfile.open(archive, "w") as file:
+        for path, content in texts.items():
+            member = tarfile.TarInfo(path[1:])
+            member.size, member.mode = len(content), 0o644
+            file.addfile(member, BytesIO(content))
+    await box.put(archive)
+
+
+def bash(text: str, *, wall_s: float, env: tuple[tuple[str, str], ...] = ()) -> Command:
+    """Return a command line as a box runs it by its bash, or by its sh where it has none."""
+    limits = Limits(wall_s=wall_s, output_bytes=_OUTPUT_BYTES)
+    return Command(("/bin/sh", "-c", _BASH, "sh", text), env=env, limits=limits)
+
+
+async def _be_healthy(box: LivingBox, check: HealthCheck) -> None:
+    """Wait until a box is healthy.
+
+    Raises:
+        FindingError: It does not become so.
+    """
+    started, failures = time.monotonic(), 0
+    while True:
+        ended = await box.run(bash(check.command, wall_s=check.timeout_s))
+        if ended.exit_code == 0:
+            return
+        is_starting = time.monotonic() - started < check.start_period_s
+        failures += not is_starting
+        if failures >= check.retries:
+            why = excerpt((ended.stderr + ended.stdout).decode(errors="replace").strip()) or ended.reason
+            message = f"environment.healthcheck: the box does not become healthy ({why or 'it says nothing'})"
+            raise FindingError(Verdict.ERROR, "unhealthy", message)
+        await asyncio.sleep(check.start_interval_s if is_starting else check.interval_s)
+
+
+@asynccontextmanager
+async def _on_record(events: list[Event], part: str, needs: BoxNeeds, box: LivingBox) -> AsyncIterator[None]:
+    """Note what a box was given and has used, whatever becomes of it."""
+    started = time.monotonic()
+    try:
+        yield
+    finally:
+        use = await box.use()
+        figures = {
+            "part": part,
+            "asked_cpus": needs.asked_cpus,
+            "asked_memory_mb": needs.asked_memory_mb,
+            "cpus": needs.cpus,
+            "memory_mb": needs.memory_mb,
+            "peak_mb": None if use.peak_bytes is None else round(use.peak_bytes / _MIB, 1),
+            "memory_kills": use.kills,
+            "disk_mb": None,
+            "wall_s": round(time.monotonic() - started, 3),
+        }
+        events.append(Event("box", figures, utc_now()))

@@ -1,0 +1,171 @@
+"""The verdict of a task's own verifier: it runs in a box, and its reward is read when that has ended."""
+
+from __future__ import annotations
+
+import json
+import math
+import tarfile
+from collections.abc import Mapping
+
+from pytest_helmbench.benchmarks.packs.families.task_folder.boxes import (
+    TaskPlace,
+    filled_env,
+    put,
+    put_texts,
+)
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.scrub import excerpt, scrub
+from pytest_helmbench.sandbox.box import Command, Ended, Limits, Streams
+from pytest_helmbench.sandbox.living import BoxDiedError, LivingBox, TooLargeError
+
+TESTS = "/tests"
+REWARDS = ("/logs/verifier/reward.json", "/logs/verifier/reward.txt")
+"""In the order in which they count."""
+
+_REWARD = "reward"
+_LARGEST_REWARD = 64 * 1024
+_LARGEST_ARCHIVE = 256 * 1024
+_OUTPUT_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """The result of a verifier.
+
+    Args:
+        credits: By criterion, each in [0, 1]; one without a name where there is one; empty without a usable reward.
+        fault: Why there is none, in a sentence; empty where there is one.
+        output: End of what the verifier wrote, scrubbed.
+    """
+
+    credits: Mapping[str, float]
+    fault: str = ""
+    output: str = ""
+
+    @property
+    def score(self) -> float:
+        """Mean credit."""
+        return sum(self.credits.values()) / len(self.credits) if self.credits else 0.0
+
+    @property
+    def passes(self) -> bool:
+        """Whether nothing is missing."""
+        return bool(self.credits) and min(self.credits.values()) >= 1.0
+
+
+async def judged_in(place: TaskPlace, box: LivingBox) -> Reward:
+    """Run a task's verifier in a box over what stands there, then end the box and read the reward.
+
+    Older rewards count no more, and neither does the exit code.
+
+    Raises:
+        SandboxError: The engine failed.
+    """
+    task, archive = place.task, place.passage / "tests.tar"
+    try:
+        tests = (
+            [] if task.verifier.brings_tests and box is not place.box else [(place.source / "tests", TESTS)]
+        )
+        await put(box, archive, tests)
+        await put_texts(box, archive, dict.fromkeys(REWARDS, b""))
+        ended = await box.run(
+            Command(
+                _argv(place),
+                env=filled_env(task.verifier_env, place.variables),
+                limits=Limits(wall_s=task.verifier_timeout_s, output_bytes=_OUTPUT_BYTES),
+            ),
+            user=task.verifier_user,
+            streams=Streams(keeps_end=True),
+        )
+    except BoxDiedError as error:
+        return Reward({}, f"its verifier was killed: {error}")
+    finally:
+        await box.kill()
+    output = scrub((ended.stdout + ended.stderr).decode("utf-8", "replace")).strip()
+    if ended.exit_code is None:
+        return Reward({}, f"its verifier was stopped: {ended.reason}", output)
+    found = await _found(place, box)
+    return Reward(found.credits, _explained(found.fault, ended), output)
+
+
+def _argv(place: TaskPlace) -> tuple[str, ...]:
+    """Return how the verifier is called: by the first line of its script, which names a program or none."""
+    script = f"{TESTS}/test.sh"
+    own = place.source / "tests" / "test.sh"
+    has_program = not own.is_file() or own.open("rb").read(2) == b"#!"
+    return (script,) if has_program else ("/bin/sh", script)
+
+
+def _explained(fault: str, ended: Ended) -> str:
+    if not fault or ended.exit_code == 0:
+        return fault
+    last = excerpt(ended.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2])
+    return f"{fault} (exit code {ended.exit_code}{f': {last}' if last else ''})"
+
+
+async def _found(place: TaskPlace, box: LivingBox) -> Reward:
+    for path in REWARDS:
+        text = await _plain_file(place, box, path)
+        if text is None or not text.strip():
+            continue
+        try:
+            return Reward(_credits(text, as_json=path.endswith(".json")))
+        except (ValueError, RecursionError) as error:
+            return Reward({}, f"{path} {error}")
+    return Reward({}, "its verifier wrote no reward")
+
+
+async def _plain_file(place: TaskPlace, box: LivingBox, path: str) -> bytes | None:
+    """Return a file of an ended box; None where no plain file stands there."""
+    copied = place.passage / "reward.tar"
+    with copied.open("w+b") as file:
+        try:
+            if not await box.take(path, file, _LARGEST_ARCHIVE):
+                return None
+        except TooLargeError:
+            return b"too large"
+        file.seek(0)
+        with tarfile.open(fileobj=file, mode="r:") as archive:
+            member = archive.next()
+            content = archive.extractfile(member) if member is not None and member.isreg() else None
+            return None if content is None else content.read(_LARGEST_REWARD)
+
+
+def _credits(text: bytes, *, as_json: bool) -> dict[str, float]:
+    """Return the credit of each criterion.
+
+    Raises:
+        ValueError: The text holds no reward; the message goes behind its path.
+    """
+    if not as_json:
+        return {"": _credit(_number(text))}
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise ValueError("is not JSON") from error
+    if not isinstance(data, dict) or not data:
+        raise ValueError("holds no object of numbers")
+    numbers = {str(name): _credit(value) for name, value in data.items()}
+    if _REWARD in numbers:
+        return {"": numbers[_REWARD]}
+    return {"": next(iter(numbers.values()))} if len(numbers) == 1 else numbers
+
+
+def _number(text: bytes) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ValueError("holds no number") from error
+
+
+def _credit(value: object) -> float:
+    """Return a value cut to [0, 1].
+
+    Raises:
+        ValueError: The value is not a finite number.
+    """
+    if isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, int | float) or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError("holds something else than a finite number")
+    return float(min(max(value, 0), 1))
