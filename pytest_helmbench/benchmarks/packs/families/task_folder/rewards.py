@@ -92,7 +92,7 @@ def _argv(place: TaskPlace) -> tuple[str, ...]:
     """Return how the verifier is called: by the first line of its script, which names a program or none."""
     script = f"{TESTS}/test.sh"
     own = place.source / "tests" / "test.sh"
-    has_program = not own.is_file() or own.open("rb").read(2) == b"#!"
+    has_program = not own.is_file() or own.read_bytes().startswith(b"#!")
     return (script,) if has_program else ("/bin/sh", script)
 
 
