@@ -200,7 +200,8 @@ def _choose_paths(config: pytest.Config, settings: Settings) -> None:
         raise pytest.UsageError(
             f"no benchmark at {places}\n"
             "  hint: give the path of one, or set helmbench_paths; a benchmark is a folder with scenarios/P1-B1-S1/…,"
-            " a pack (manifest.yaml and tasks.jsonl), a table (qa.csv), or a Bench Pack (benchlocal.pack.json);"
+            " a pack (manifest.yaml and tasks.jsonl), a table (qa.csv), task folders"
+            " (task.toml), or a Bench Pack (benchlocal.pack.json);"
             f" `pytest tests{models}` runs the tests of a folder"
         )
     config.args[:] = [str(path) for path in found]

@@ -153,6 +153,7 @@ class PackAuthoring:
     def check(self, root: Path, session: SessionValues) -> Checked:
         """See `Authoring.check`; rows are checked against their own answers, in a sandbox or not at all."""
         pack = load_pack(root, table_options=table_options_of(session.settings))
+        network = session.settings.packs.network.value
         findings, skipped = asyncio.run(_self_checked(root, session))
         notes = [
             Problem(pack.manifest.path, None, f"{counted(rows, 'row')} not self-checked: {why}")
@@ -161,7 +162,7 @@ class PackAuthoring:
         return Checked(
             f"{pack.id}: {counted(len(pack.rows) - len(findings), 'healthy row')}",
             (*pack.all_problems(), *chain.from_iterable(findings)),
-            (*pack.warnings, *_advice(pack), *notes),
+            (*pack.warnings_of(gives_network=network == "task"), *_advice(pack), *notes),
         )
 
     def read(self, root: Path, session: SessionValues) -> ReadPack:

@@ -240,7 +240,7 @@ class LoadedPack:
     @property
     def warnings(self) -> Sequence[Problem]:
         """Warnings about usable files."""
-        return self.pack.warnings
+        return self.pack.warnings_of(gives_network=self.work.settings.gives_network)
 
     @property
     def files(self) -> Iterable[Path]:

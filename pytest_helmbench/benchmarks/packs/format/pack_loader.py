@@ -97,6 +97,11 @@ class Pack:
         broken = f"{counted(len(self.broken), 'row')} with problems" if self.broken else ""
         return ", ".join(filter(None, (head, self.tables.understood(groups), broken, self.manifest.note)))
 
+    def warnings_of(self, *, gives_network: bool) -> tuple[Problem, ...]:
+        """Return all warnings; where boxes get no network, those of tasks that need one too."""
+        lacks = self.tables.without_network() if isinstance(self.tables, TaskFolders) else ()
+        return self.warnings if gives_network else (*lacks, *self.warnings)
+
     def all_problems(self) -> Iterator[Problem]:
         """Yield every problem: of the manifest, of files, of rows."""
         yield from self.problems
@@ -222,7 +227,7 @@ class _RowCollector:
         self._base = _shared_content(root, manifest)
         self._manifest = manifest
         self._reader = reader
-        self._groups = Groups(repeated=manifest.has_tables or manifest.has_folders)
+        self._groups = Groups(repeated=manifest.has_tables)
         self._rows: list[RowRef] = []
         self._broken: list[BrokenRow] = []
         self._first: dict[str, RowRef | BrokenRow] = {}

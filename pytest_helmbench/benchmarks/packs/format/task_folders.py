@@ -8,12 +8,20 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.authoring import counted
 from pytest_helmbench.benchmarks.packs.families.registry import FOLDER_FAMILY
-from pytest_helmbench.benchmarks.packs.families.task_folder.check import FILES, WORDS, check_task
+from pytest_helmbench.benchmarks.packs.families.task_folder.check import (
+    FILES,
+    WORDS,
+    FolderTask,
+    check_task,
+    folder_task,
+)
 from pytest_helmbench.benchmarks.packs.format.pack_files import exceeded, hash_tree
 from pytest_helmbench.benchmarks.packs.format.row_files import HeldRows, ReadRow
 from pytest_helmbench.benchmarks.packs.task import MaterializationError
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.files.source import Fault, Findings, Reader
 from pytest_helmbench.files.strict_json import a_mapping, is_encodable
@@ -27,6 +35,7 @@ _DOWNLOAD = re.compile(
     r"[^#|;&]*\s(?:install|add|sync|ci|get)\b|\b(?:uvx|npx)\s|\bgit\s+clone\b)"
 )
 _LARGEST_TEST = 2**20  # bytes of a file of tests that is looked through
+_ALLOW = "--helmbench-network=task"
 _LINK = "the folder is a symbolic link"
 
 
@@ -38,6 +47,8 @@ class TaskFolders(HeldRows):
     def __init__(self, root: Path) -> None:
         super().__init__()
         self._root = root
+        self._asking = 0
+        self._downloads: list[Problem] = []
 
     def understood(self, _groups: Sequence[str]) -> str:
         """Return nothing: a task folder is what it says."""
@@ -55,8 +66,25 @@ class TaskFolders(HeldRows):
         toml, faults = self._read(path)
         row = None if faults.errors else self._row(folder, name, toml, faults)
         digest.update(json.dumps([name, row], sort_keys=True).encode())
+        if row is not None and not faults.errors:
+            self._note_network(folder, folder_task(a_mapping(row["eval"])))
         raw = b"" if faults.errors or row is None else json.dumps(row, ensure_ascii=False).encode()
         yield ReadRow(self.hold(1, raw), row if raw else None, faults, name)
+
+    def without_network(self) -> Iterator[Problem]:
+        """Yield what its tasks lack where their boxes get no network."""
+        if self._asking:
+            ask, get = ("ask", "get") if self._asking > 1 else ("asks", "gets")
+            what = f"{counted(self._asking, 'task')} {ask} for a network and {get} none ({_ALLOW})"
+            yield Problem(self._root, None, what)
+        yield from self._downloads
+
+    def _note_network(self, folder: Path, task: FolderTask) -> None:
+        self._asking += any(box.network for box in task.boxes)
+        if task.downloads is not None and task.verifier.network:
+            script = folder / "tests" / "test.sh"
+            what = f"the verifier downloads; {_ALLOW} allows it"
+            self._downloads.append(Problem(script, task.downloads, what))
 
     def _read(self, path: Path) -> tuple[TomlText, RowFaults]:
         """Return the task.toml of a folder with what is wrong in it."""
@@ -81,12 +109,11 @@ class TaskFolders(HeldRows):
         try:
             digest, files, size = hash_tree(folder)
             if fault := exceeded(files, size):
-                faults.error("task", f"the folder {fault}", "leave what no box needs out of it")
+                faults.errors.append(Fault(None, f"the folder {fault}", "leave out what no box needs"))
         except (MaterializationError, OSError) as error:
             digest = ""
-            faults.error(
-                "task", f"the folder {error}", "a task holds only files and folders that can be read"
-            )
+            hint = "a task folder holds files and folders that can be read"
+            faults.errors.append(Fault(None, f"the folder {error}", hint))
         return {
             "id": name,
             "family": FOLDER_FAMILY,

@@ -6,49 +6,29 @@ Source:
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import cache
+from importlib.resources import files
 
-from pytest_helmbench.benchmarks.packs.format.row_fields import Check, Field, Fields, anything
+from jsonschema import Draft202012Validator
+
+from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields, anything
 from pytest_helmbench.core.json_types import JsonObject, JsonValue, json_objects
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.files.field_values import (
-    RowFaults,
-    check_number,
-    check_seconds,
-    check_text,
-    check_texts,
-    kind_of,
-    named,
-)
+from pytest_helmbench.files.field_values import RowFaults, check_text, kind_of, named
 from pytest_helmbench.files.source import Fault, suggestion
 from pytest_helmbench.files.strict_json import a_mapping, a_number, a_text, a_whole_number, texts
 
-_NETWORK = " network_mode:public|no-network|allowlist allowed_hosts:texts"
-TABLES: Mapping[str, Mapping[str, str]] = {
-    table: dict(key.split(":") for key in keys.split())
-    for table, keys in {
-        "": "schema_version:any version:any task:{task} metadata:object agent:{agent} verifier:{verifier}"
-        " environment:{environment} solution:{solution} artifacts:[artifact] steps:any source:any"
-        " multi_step_reward_strategy:any",
-        "task": "name:text version:text description:string authors:[author] keywords:texts",
-        "author": "name:string email:string",
-        "agent": f"timeout_sec:seconds user:user{_NETWORK}",
-        "verifier": "timeout_sec:seconds env:variables user:user environment_mode:shared|separate"
-        f" environment:{{environment}} collect:[collect]{_NETWORK}",
-        "environment": "docker_image:text build_timeout_sec:seconds cpus:amount memory_mb:count storage_mb:count"
-        " gpus:number gpu_types:texts tpu:any os:text env:variables workdir:folder mcp_servers:any skills_dir:text"
-        f" healthcheck:{{healthcheck}} memory:size storage:size allow_internet:boolean{_NETWORK}",
-        "healthcheck": "command:text! interval_sec:number timeout_sec:seconds start_period_sec:number"
-        " start_interval_sec:number retries:count",
-        "collect": "command:text! service:text timeout_sec:seconds user:user",
-        "artifact": "source:path! destination:string exclude:texts service:text",
-        "solution": "env:variables",
-    }.items()
+_TYPES = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "object": "an object",
+    "string": "text",
 }
-"""By table of a task.toml, each key with its type: `{table}`, `[list of tables]`, `one|of|these`; `!` is required."""
-
 COMPOSE = tuple(
     f"{folder}/{name}.{suffix}"
     for folder in ("environment", "tests")
@@ -74,96 +54,37 @@ _IN_MB = {"G": 1024.0, "M": 1.0, "K": 1 / 1024}
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
-def _of(kind: type | tuple[type, ...], words: str) -> Check:
-    def check(faults: RowFaults, where: str, value: JsonValue) -> None:
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            faults.error(where, f"this is {kind_of(value)}, not {words}")
-
-    return check
-
-
-def _count(faults: RowFaults, where: str, value: JsonValue) -> None:
-    if isinstance(value, float) and not value.is_integer():
-        faults.error(where, f"{named(value)} is not a whole number")
-    else:
-        check_number(faults, where, value, low=1)
-
-
-def _variables(faults: RowFaults, where: str, value: JsonValue) -> None:
-    _of(dict, "an object")(faults, where, value)
-    for name, text in a_mapping(value).items():
-        _of(str, "text")(faults, f"{where}.{name}", text)
-
-
-def _size(faults: RowFaults, where: str, value: JsonValue) -> None:
-    if not isinstance(value, str) or not _SIZE.fullmatch(value):
-        faults.error(where, f"{named(value)} is not a size", 'write "2G", or "512M"')
-
-
-def _path(faults: RowFaults, where: str, value: JsonValue, start: str = "") -> None:
-    if not isinstance(value, str) or not value.strip():
-        check_text(faults, where, value)
-    elif ".." in value.split("/") or not value.isprintable() or not value.startswith(start):
-        faults.error(
-            where, f"{named(value)} is not a path in the box", "write a path without '..', such as /app"
-        )
-
-
-_FORMS: Mapping[str, Check] = {
-    "any": anything,
-    "amount": partial(check_number, low=0.01),
-    "boolean": _of(bool, "true or false"),
-    "count": _count,
-    "folder": partial(_path, start="/"),
-    "number": partial(check_number, low=0),
-    "object": _of(dict, "an object"),
-    "path": _path,
-    "seconds": check_seconds,
-    "size": _size,
-    "string": _of(str, "text"),
-    "text": check_text,
-    "texts": partial(check_texts, may_be_empty=True),
-    "user": _of((str, int), "the name or number of a user"),
-    "variables": _variables,
-}
+@cache
+def _validator() -> Draft202012Validator:
+    """Return what knows the keys and their types."""
+    return Draft202012Validator(json.loads(files(__package__).joinpath("task.json").read_text("utf-8")))
 
 
 def check_task(faults: RowFaults, data: JsonObject) -> None:
     """File what is wrong with a task.toml: wrong types are errors, keys that resemble a known one warnings."""
-    _check_table(faults, "", data, TABLES[""])
+    for error in _validator().iter_errors(data):
+        steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
+        where, wanted = "".join(steps).lstrip("."), error.validator_value
+        inside = f"{where}." if where else ""
+        if error.validator == "additionalProperties":
+            known = error.schema["properties"].keys()
+            for key in error.instance.keys() - known:
+                if near := suggestion(key, known).replace("'", ""):
+                    line = faults.line_of(f"{inside}{key}") if faults.line_of else None
+                    message = f"{inside}{key} is no key: {near}"
+                    faults.warnings.append(Fault(line or faults.line, message, usable=True))
+        elif error.validator == "required":
+            for key in {*wanted} - error.instance.keys():
+                faults.error(f"{inside}{key}", "this is missing")
+        elif error.validator == "type":
+            words = " or ".join(_TYPES[one] for one in ([wanted] if isinstance(wanted, str) else wanted))
+            faults.error(where, f"this is {kind_of(error.instance)}, not {words}")
+        else:
+            meant = error.schema.get("title") or " or ".join(wanted)
+            faults.error(where, f"{named(error.instance)} is not {meant}")
     verifier = a_mapping(data.get("verifier"))
     if verifier.get("environment") and verifier.get("environment_mode") == "shared":
         faults.error("verifier.environment_mode", "there is a verifier.environment, which is not shared")
-
-
-def _check(faults: RowFaults, where: str, value: JsonValue, form: str) -> None:
-    if form[0] == "[":
-        _of(list, "a list")(faults, where, value)
-        for number, item in enumerate(_items(value)):
-            is_path = form == "[artifact]" and isinstance(item, str)
-            _check(faults, f"{where}[{number}]", item, "path" if is_path else f"{{{form[1:-1]}}}")
-    elif form[0] == "{":
-        _of(dict, "an object")(faults, where, value)
-        if isinstance(value, dict):
-            _check_table(faults, f"{where}.", value, TABLES[form[1:-1]])
-    elif "|" in form and value not in form.split("|"):
-        faults.error(where, f"{named(value)} is not known", f"write {' or '.join(form.split('|'))}")
-    elif "|" not in form:
-        _FORMS[form.rstrip("!")](faults, where, value)
-
-
-def _check_table(faults: RowFaults, inside: str, value: JsonObject, known: Mapping[str, str]) -> None:
-    for key, item in value.items():
-        if key in known:
-            _check(faults, f"{inside}{key}", item, known[key])
-        elif near := suggestion(key, known.keys() - value.keys()).replace("'", ""):
-            line = faults.line_of(f"{inside}{key}") if faults.line_of else None
-            faults.warnings.append(
-                Fault(line or faults.line, f"{inside}{key} is no key: {near}", usable=True)
-            )
-    for key, form in known.items():
-        if form.endswith("!") and key not in value:
-            faults.error(f"{inside}{key}", "this is missing")
 
 
 @dataclass(frozen=True, slots=True)
