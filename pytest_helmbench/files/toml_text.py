@@ -15,9 +15,7 @@ _HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]")
 _KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 _AT = re.compile(r" ?\(at line (\d+), column \d+\)$|\(at end of document\)$")
 _LAST = re.compile(r"(?:\.?[^.\[\]]+|\[\d+\])\Z")
-_DEEP = "this is nested too deeply"
-_MOST_ROOM = 10
-"""Levels that what holds the data adds."""
+_ROOM = 10  # levels that a row adds
 
 
 class TomlText:
@@ -34,17 +32,16 @@ class TomlText:
         self._lines: dict[str, int] = {}
         try:
             plain = json.dumps(tomllib.loads(text), default=str)
-            data = json.loads(plain, parse_constant=str)
         except ValueError as error:  # also a whole number of thousands of digits
             found, why = _AT.search(str(error)), _AT.sub("", str(error))
             line = int(found[1]) if found and found[1] else None
             self.fault = Fault(line, f"this is not valid TOML: {why[:1].lower()}{why[1:]}")
             return
         except RecursionError:
-            self.fault = Fault(None, _DEEP)
-            return
-        if is_deeper(data, DEEPEST - _MOST_ROOM):
-            self.fault = Fault(None, _DEEP)
+            plain = "[" * DEEPEST + "]" * DEEPEST
+        data = json.loads(plain, parse_constant=str)
+        if is_deeper(data, DEEPEST - _ROOM):
+            self.fault = Fault(None, "this is nested too deeply")
         elif "\\u0000" in plain:
             self.fault = Fault(None, "this holds a NUL character")
         else:

@@ -1,4 +1,4 @@
-"""Task folders in sessions: their items, what is never run of them, what is said of them."""
+"""Task folders in sessions: their items, files that never run, and what a session says."""
 
 from __future__ import annotations
 
