@@ -28,7 +28,10 @@ workdir = "/app"
 {environment}
 {more}
 """
-_TEST = "#!/bin/sh\nmkdir -p /logs/verifier\n[ -f /app/answer.txt ] && echo 1 > /logs/verifier/reward.txt\n"
+_TEST = """#!/bin/sh
+mkdir -p /logs/verifier
+if [ -f /app/answer.txt ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
+"""
 
 
 def task_toml(**lines: str) -> str:

@@ -101,6 +101,7 @@ def test_a_session_names_what_is_wrong_and_skips_what_is_unknown(
 
 
 def test_commands_read_task_folders(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nhelmbench_sandbox = none\n")
     write_task(tmp_path / "tasks" / "one", files={"instruction.md": "# canary\nDo it."})
     write_task(tmp_path / "tasks" / "two", task_toml(environment="cpuss = 1"))
 
