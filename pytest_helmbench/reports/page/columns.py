@@ -40,7 +40,7 @@ _MESSAGE = 160
 MOST_STEPS = 200
 """Most steps of a case on the page; `helmbench show` and the database have all."""
 _MOST_CHARACTERS = 4_000
-_OURS = ("role", "stop")
+_OURS = ("role", "stop", "part", "engine")
 _PART = re.compile(rf"( *)([{''.join(MARKS)}]) (\w+): expected (.*?)(?:, observed (.*))?\Z")
 _WORD = re.compile(r"[a-z_]{1,20}\Z", re.ASCII)
 

@@ -149,6 +149,7 @@ def test_the_steps_of_a_case_are_told_and_what_was_said_in_them_is_a_text(report
         Event("message", {"role": "user", "content": "SAID <b>"}, at.format(1)),
         Event("command", {"command": "ls SECRET", "exit_code": 2, "role": "SAID role"}, at.format(3)),
         Event("end", {"stop": "turns", "turns": 3}, at.format(4)),
+        Event("box", {"part": "agent", "cpus": 0.5, "engine": "podman", "disk_mb": None}, at.format(4)),
         *(Event("more", {}, at.format(5)) for _ in range(MOST_STEPS)),
     )
     told = replace(report, steps={(row.code, row.repetition): steps})
@@ -156,12 +157,13 @@ def test_the_steps_of_a_case_are_told_and_what_was_said_in_them_is_a_text(report
     bare, full = (blocks_of(run_page([told], texts)) for texts in (ShownTexts.NONE, ShownTexts.ALL))
 
     shown = bare["d0-0"]["0"]["s"]
-    assert shown[:3] == [
+    assert shown[:4] == [
         [1, 0.0, "message", "user"],
         [2, 2.0, "command", "exit_code 2"],
         [3, 3.0, "end", "turns, turns 3"],
+        [4, 3.0, "box", "agent, podman, cpus 0.5"],
     ]
-    assert shown[-1] == ["…", None, "and 3 more", ""]
+    assert shown[-1] == ["…", None, "and 4 more", ""]
     assert "SAID" not in json.dumps(bare)
     assert "SECRET" not in json.dumps(bare)
     assert full["t0-0"]["0"]["w"] == [
