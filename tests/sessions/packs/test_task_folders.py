@@ -31,6 +31,8 @@ _TWO = "tasks/two/task.toml::two[test/good]"
         ("", ["tasks", "-k", "two"], [_TWO]),
         ("", ["tasks", "-m", "helmbench(difficulty='hard')"], [_TWO]),
         ("", ["tasks", "--helmbench-sample=1"], [_TWO]),
+        ("", ["tasks", "--helmbench-shard=1/2"], [_TWO]),
+        ("", ["tasks", "--helmbench-shard=2/2"], [_ONE]),
         ("tasks/test-one", ["."], [_ONE]),
         ("tasks", [], [_ONE, _TWO]),
         ("", None, []),
