@@ -183,7 +183,8 @@ class LivingBox:
     async def take(self, path: str, archive: IO[bytes], limit_bytes: int) -> bool:
         """Copy a path out of the box as a tar stream. No program of the box takes part, so it may be frozen or dead.
 
-        The first name in the archive is the last of the path; some engines follow a link that stands there.
+        The first name in the archive is the last of the path. Podman follows a link that stands there, and its archive
+        gives all to user 0: it keeps modes, not owners.
 
         Args:
             path: Absolute, in the box.

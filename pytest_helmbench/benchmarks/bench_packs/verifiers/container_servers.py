@@ -6,7 +6,6 @@ import asyncio
 import json
 import socket
 import sys
-from collections.abc import Iterator
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
@@ -21,16 +20,17 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.strict_json import a_mapping
 from pytest_helmbench.sandbox.box import Engine, Limits, Unavailable
-from pytest_helmbench.sandbox.containers import ContainerEngine, bound_flags, left_behind
+from pytest_helmbench.sandbox.containers import ContainerEngine, left_behind
 from pytest_helmbench.sandbox.detection import image_engines
 from pytest_helmbench.sandbox.images import ImageError, ImageRights, ready_image
+from pytest_helmbench.sandbox.living import LivingBox, LivingSpec
 from pytest_helmbench.sandbox.owners import this_process
 from pytest_helmbench.sandbox.processes import last_words
+from pytest_helmbench.sandbox.workspace import SandboxError
 
 _OWNER = "helmbench.owner"
 _HOST_NAME = "host.docker.internal"
 _BOUNDS = Limits(cpus=2.0, memory_bytes=2 * 2**30, pids=512)
-_OPEN_FILES = 4096
 _WRITABLE = (("/tmp", "1g"), ("/var/tmp", "256m"), ("/run", "64m"))
 _LOG_BYTES = "1m"
 _LOG_LINES = "20"
@@ -60,23 +60,23 @@ class ContainerVerifier(Running):
     Args:
         url: Where we reach its server.
         engine: That runs it.
-        name: Of the container.
+        box: Its own program serves in it.
     """
 
-    def __init__(self, url: str, engine: ContainerEngine, name: str) -> None:
+    def __init__(self, url: str, engine: ContainerEngine, box: LivingBox) -> None:
         super().__init__(url, "docker")
-        self._engine, self._name = engine, name
+        self._engine, self._box = engine, box
 
     async def end(self) -> None:
         """Wait for the end of the container."""
-        await self._engine.tool("wait", self._name, wall_s=_END_S)
+        await self._engine.tool("wait", self._box.name, wall_s=_END_S)
 
     async def stop(self) -> None:
         """Remove the container."""
-        await self._engine.tool("rm", "-f", "-v", self._name)
+        await self._box.remove()
 
     async def last_words(self) -> tuple[str, str]:
-        return await _last_words(self._engine, self._name)
+        return await _last_words(self._engine, self._box.name)
 
 
 class Containers:
@@ -148,18 +148,17 @@ class Containers:
             raise AbsentVerifierError(error.code, error.reason, hint) from error
         network = await self._network(engine)
         tell("starting_container", f"A container of {engine.name} is started.")
-        name = engine.new_name()
         try:
-            flags = _flags(spec, engine, network, port)
-            run = await engine.tool("run", "--detach", "--name", name, *flags, image)
-            if run.exit_code != 0:
-                raise AbsentVerifierError("failed", f"did not start: {engine.name} said {last_words(run)}")
-            url = await _address(engine, name, network, port)
-            verifier = ContainerVerifier(url, engine, name)
+            box = await engine.open_living(_living(spec, image, network, port))
+        except SandboxError as error:
+            raise AbsentVerifierError("failed", f"did not start: {error}") from error
+        try:
+            url = await _address(engine, box.name, network, port)
+            verifier = ContainerVerifier(url, engine, box)
             tell("waiting_for_healthcheck", f"The verifier is waited for at {spec.health_path}.")
             await verifier.until_well(spec.health_path, health)
         except BaseException:
-            await asyncio.shield(engine.tool("rm", "-f", "-v", name))
+            await box.remove()
             raise
         return verifier
 
@@ -217,21 +216,16 @@ async def _new_network(engine: ContainerEngine) -> _Network:
     return _Network(name, closed, host)
 
 
-def _flags(spec: VerifierSpec, engine: ContainerEngine, network: _Network, port: int) -> Iterator[str]:
-    yield from engine.labels(f"verifier {spec.id}")
-    yield from ("--pull", "never", "--network", network.name, "--hostname", "verifier")
-    if network.host:
-        yield from ("--add-host", f"{_HOST_NAME}:{network.host}")
-    if not network.closed:
-        yield from ("--publish", f"127.0.0.1::{port}")
-    yield from engine.confinement()
+def _living(spec: VerifierSpec, image: str, network: _Network, port: int) -> LivingSpec:
+    flags = ["--network", network.name, "--hostname", "verifier"]
+    flags += ["--add-host", f"{_HOST_NAME}:{network.host}"] if network.host else []
+    flags += [] if network.closed else ["--publish", f"127.0.0.1::{port}"]
     for place, size in _WRITABLE:
-        yield from ("--tmpfs", f"{place}:rw,exec,nosuid,nodev,mode=1777,size={size}")
+        flags += ["--tmpfs", f"{place}:rw,exec,nosuid,nodev,mode=1777,size={size}"]
+    flags += ["--log-driver", "json-file", "--log-opt", f"max-size={_LOG_BYTES}"]
     # Compilers keep caches in the home folder, which cannot be written.
-    yield from ("--env", "HOME=/tmp", "--env", "TMPDIR=/tmp")
-    yield from bound_flags(_BOUNDS, _OPEN_FILES)
-    yield from ("--log-driver", "json-file", "--log-opt", f"max-size={_LOG_BYTES}", "--stop-signal", "KILL")
-    yield from engine.program.private
+    env = (("HOME", "/tmp"), ("TMPDIR", "/tmp"))
+    return LivingSpec(image, env, limits=_BOUNDS, label=f"verifier {spec.id}", server=tuple(flags))
 
 
 async def _address(engine: ContainerEngine, name: str, network: _Network, port: int) -> str:
