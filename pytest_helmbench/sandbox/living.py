@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_helmbench.sandbox.containers import ContainerEngine
 
 _MARK = "INVOCATION_ID"  # systemd's name for such a thing
-_NOT_THERE = re.compile(rb"could not be found|could not find|no such file", re.IGNORECASE)
+_NOT_THERE = re.compile(rb"could not be found on container|could not find the file", re.IGNORECASE)
 _ARCHIVE_S = 600.0
 _STOP_S = 10.0
 _LOOK_S = 0.05
@@ -42,6 +42,10 @@ class BoxDiedError(SandboxError):
     def __init__(self, message: str, *, memory: bool) -> None:
         super().__init__(message)
         self.memory = memory
+
+
+class ArchiveRefusedError(SandboxError):
+    """The engine does not unpack an archive in a box."""
 
 
 class TooLargeError(SandboxError):
@@ -129,6 +133,11 @@ class LivingBox:
                 raise SandboxError(f"{spec.image}: {spec.workdir} cannot be made ({last_words(made)})")
         return box
 
+    @property
+    def engine(self) -> str:
+        """Name of the engine that runs it."""
+        return self._engine.name
+
     async def run(
         self, command: Command, *, user: str | None = None, streams: Streams | None = None
     ) -> Ended:
@@ -169,7 +178,7 @@ class LivingBox:
         """Unpack a tar file at `/`; owners and modes are those of the archive.
 
         Raises:
-            SandboxError: The engine refuses, as where a link stands in the place of a folder.
+            ArchiveRefusedError: The engine refuses, as where a link stands in the place of a folder.
         """
         with archive.open("rb") as file:
             streams = Streams(given=None, stdin=file.fileno())
@@ -178,7 +187,9 @@ class LivingBox:
                 *("cp", *flags, "-", f"{self.name}:/"), streams=streams, limits=Limits(wall_s=_ARCHIVE_S)
             )
         if done.exit_code != 0:
-            raise SandboxError(f"{self._engine.name}: nothing can be put into a box ({last_words(done)})")
+            raise ArchiveRefusedError(
+                f"{self._engine.name}: nothing can be put into a box ({last_words(done)})"
+            )
 
     async def take(self, path: str, archive: IO[bytes], limit_bytes: int) -> bool:
         """Copy a path out of the box as a tar stream. No program of the box takes part, so it may be frozen or dead.
@@ -234,6 +245,8 @@ class LivingBox:
         """Kill its processes; its files stay until it is removed."""
         await self.use()
         await self._engine.tool("kill", self.name)
+        # Until the engine has seen its end, it looks for files where the processes were.
+        await self._engine.tool("wait", self.name, wall_s=_STOP_S)
 
     async def use(self) -> BoxUse:
         """Return what it has used so far; behind its end, what was last seen."""

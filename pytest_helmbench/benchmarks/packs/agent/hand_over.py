@@ -9,20 +9,20 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import FindingError
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event, Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.gateway.attempt import utc_now
-
-if TYPE_CHECKING:
-    from pytest_helmbench.sandbox.living import LivingBox
+from pytest_helmbench.sandbox.living import LivingBox, TooLargeError
+from pytest_helmbench.sandbox.workspace import SandboxError
 
 _MOST_BYTES = 1024**3
 _MOST_FILES = 200_000
 _MOST_SHOWN = 20
+_OVERHEAD = 1024 * _MOST_FILES  # of the headers of an archive
 _PERMISSIONS = 0o1777  # no set-id bits
 _DATA_MODE = 0o644
 _PROGRAMS = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
@@ -98,10 +98,18 @@ async def hand_over(box: LivingBox, wanted: Sequence[WantedPath], archive: Path)
             passing = _Passage(out, tuple(one.path for one in outer))
             for one in outer:
                 with raw.open("w+b") as file:
-                    if not await box.take(one.path, file, _MOST_BYTES - passing.size_bytes):
+                    try:
+                        is_there = await box.take(
+                            one.path, file, _MOST_BYTES + _OVERHEAD - passing.size_bytes
+                        )
+                    except TooLargeError as error:
+                        raise _too_large() from error
+                    except SandboxError as error:
+                        passing.remove(one.path, str(error))
                         continue
                     file.seek(0)
-                    await asyncio.to_thread(passing.add, one, file)
+                    if is_there:
+                        await asyncio.to_thread(passing.add, one, file)
     finally:
         raw.unlink(missing_ok=True)
     digest = await asyncio.to_thread(_digest, archive)
@@ -139,7 +147,7 @@ class _Passage:
                 ):
                     continue
                 if fault := self._fault(member, path, wanted):
-                    self._removed.append(f"{excerpt(path)} was taken away: {fault}")
+                    self.remove(path, fault)
                     continue
                 self._count(member)
                 self.kept.add(path)
@@ -152,6 +160,10 @@ class _Passage:
                 elif member.issym():
                     self._links.add(path)
                 self._out.addfile(passed, taken.extractfile(member) if member.isreg() else None)
+
+    def remove(self, path: str, why: str) -> None:
+        """Note that something stays behind."""
+        self._removed.append(f"{excerpt(path)} was taken away: {excerpt(why)}")
 
     def sentences(self) -> Iterator[str]:
         """Yield what stayed behind."""
@@ -177,10 +189,10 @@ class _Passage:
     def _count(self, member: tarfile.TarInfo) -> None:
         self.size_bytes += member.size if member.isreg() else 0
         if self.size_bytes > _MOST_BYTES or len(self.kept) >= _MOST_FILES:
-            raise too_large()
+            raise _too_large()
 
 
-def too_large() -> FindingError:
+def _too_large() -> FindingError:
     """Return the end of work that is too large to be judged."""
     message = f"what it left has more than {_MOST_BYTES:,} bytes or {_MOST_FILES:,} files"
     return FindingError(Verdict.FAILED, "too_large", message)

@@ -8,8 +8,10 @@ import tarfile
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import field, replace
 from io import BytesIO
 from pathlib import Path
+from secrets import token_hex
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentRow, FindingError
 from pytest_helmbench.benchmarks.packs.families.family import check_of
@@ -21,7 +23,7 @@ from pytest_helmbench.benchmarks.packs.families.task_folder.check import (
 )
 from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Event, Verdict
+from pytest_helmbench.core.outcome import BOX_EVENT, Event, Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.sandbox.box import Command, Limits
@@ -38,6 +40,37 @@ _BASH = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec s
 _OUTPUT_BYTES = 64 * 1024
 _PROCESSES = 4096
 _MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The files that are put into a box at one time, as files of root unless they come from an archive.
+
+    Args:
+        folders: That are made, open to all users.
+        archive: A tar file whose entries come along as they are; None for none.
+        trees: Folders of this machine, each with its place in the box, where they join what stands there.
+        texts: Contents by path, which all users may write.
+    """
+
+    folders: Sequence[str] = ()
+    archive: Path | None = None
+    trees: Sequence[tuple[Path, str]] = ()
+    texts: Mapping[str, bytes] = field(default_factory=dict)
+
+    def write(self, file: tarfile.TarFile) -> None:
+        """Write it all; names lead from `/`."""
+        for name in self.folders:
+            file.addfile(_Entry(name, tarfile.DIRTYPE, 0o777))
+        if self.archive is not None:
+            with tarfile.open(self.archive) as other:
+                for member in other:
+                    file.addfile(member, other.extractfile(member) if member.isreg() else None)
+        for source, place in self.trees:
+            for path in sorted(source.iterdir()):
+                file.add(path, f"{place}/{path.name}"[1:], filter=_of_root)
+        for name, content in self.texts.items():
+            file.addfile(_Entry(name, tarfile.REGTYPE, 0o666, len(content)), BytesIO(content))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +95,12 @@ class TaskPlace:
         return self.tools.files.root / self.task.folder
 
     @asynccontextmanager
-    async def fresh_box(self) -> AsyncIterator[LivingBox]:
-        """Open the box that judges; the agent never saw it."""
+    async def fresh_box(self, load: Load) -> AsyncIterator[LivingBox]:
+        """Open the box that judges, with files in it; the agent never saw it."""
         needs = self.task.verifier
         async with (
-            _opened(self.tools, self.row, self.engine, needs, self.passage) as box,
-            _on_record(self.row.events, "verifier", needs, box),
+            _opened(self.tools, self.row, self.engine, needs, self.passage, load) as box,
+            _on_record(self.row, "verifier", needs, box),
         ):
             yield box
 
@@ -86,8 +119,8 @@ async def open_task(row: AgentRow, tools: RowTools) -> AsyncIterator[TaskPlace]:
     passage = new_folder()
     try:
         async with (
-            _opened(tools, row, engine, task.agent, passage) as box,
-            _on_record(row.events, "agent", task.agent, box),
+            _opened(tools, row, engine, task.agent, passage, Load()) as box,
+            _on_record(row, "agent", task.agent, box),
         ):
             yield TaskPlace(row, tools, task, engine, box, passage, host_variables(tools))
     finally:
@@ -106,7 +139,7 @@ def filled_env(env: Iterable[tuple[str, str]], known: Mapping[str, str]) -> tupl
 
 @asynccontextmanager
 async def _opened(
-    tools: RowTools, row: AgentRow, engine: ContainerEngine, needs: BoxNeeds, passage: Path
+    tools: RowTools, row: AgentRow, engine: ContainerEngine, needs: BoxNeeds, passage: Path, load: Load
 ) -> AsyncIterator[LivingBox]:
     source = tools.files.root / check_of(row.task, FolderTask).folder
     spec = LivingSpec(
@@ -118,8 +151,8 @@ async def _opened(
         label=row.task.id,
     )
     async with await engine.open_living(spec) as box:
-        loose = [] if needs.loose is None else [(source / needs.loose, box.workdir)]
-        await put(box, passage / "start.tar", loose, folders=LOGS)
+        loose = () if needs.loose is None else ((source / needs.loose, box.workdir),)
+        await put(box, replace(load, folders=LOGS, trees=(*loose, *load.trees)), passage)
         if needs.health is not None:
             await _be_healthy(box, needs.health)
         yield box
@@ -148,43 +181,38 @@ def has_network(tools: RowTools, needs: BoxNeeds) -> bool:
     return needs.network and tools.settings.gives_network
 
 
-async def put(
-    box: LivingBox, archive: Path, trees: Sequence[tuple[Path, str]], *, folders: Sequence[str] = ()
-) -> None:
-    """Copy folders of this machine into a box, into what stands there, as files of root.
+async def put(box: LivingBox, load: Load, passage: Path) -> None:
+    """Put files into a box, by an archive in a folder of ours.
 
-    Args:
-        archive: A file to pass them in.
-        trees: Each with its place in the box.
-        folders: That are made beside, open to all users.
+    Raises:
+        SandboxError: The engine refuses, as where a link stands in the place of a folder.
     """
 
-    def owned(member: tarfile.TarInfo) -> tarfile.TarInfo:
-        return member.replace(uid=0, gid=0, uname="", gname="", deep=False)
+    def write() -> Path:
+        path = passage / f"{token_hex(4)}.tar"
+        with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as file:
+            load.write(file)
+        return path
 
-    def write() -> None:
-        with tarfile.open(archive, "w") as file:
-            for name in folders:
-                member = tarfile.TarInfo(name[1:])
-                member.type, member.mode = tarfile.DIRTYPE, 0o777
-                file.addfile(member)
-            for source, place in trees:
-                for path in sorted(source.iterdir()):
-                    file.add(path, f"{place}/{path.name}"[1:], filter=owned)
-
-    if folders or trees:
-        await asyncio.to_thread(write)
+    archive = await asyncio.to_thread(write)
+    try:
         await box.put(archive)
+    finally:
+        archive.unlink()
 
 
-async def put_texts(box: LivingBox, archive: Path, texts: Mapping[str, bytes]) -> None:
-    """Write files of root into a box, by absolute path."""
-    with tarfile.open(archive, "w") as file:
-        for path, content in texts.items():
-            member = tarfile.TarInfo(path[1:])
-            member.size, member.mode = len(content), 0o644
-            file.addfile(member, BytesIO(content))
-    await box.put(archive)
+class _Entry(tarfile.TarInfo):
+    """A file or folder of root."""
+
+    def __init__(self, path: str, kind: bytes, mode: int, size: int = 0) -> None:
+        super().__init__(path[1:])
+        self.type = kind
+        self.mode = mode
+        self.size = size
+
+
+def _of_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    return member.replace(uid=0, gid=0, uname="", gname="", deep=False)
 
 
 def bash(text: str, *, wall_s: float, env: tuple[tuple[str, str], ...] = ()) -> Command:
@@ -214,7 +242,7 @@ async def _be_healthy(box: LivingBox, check: HealthCheck) -> None:
 
 
 @asynccontextmanager
-async def _on_record(events: list[Event], part: str, needs: BoxNeeds, box: LivingBox) -> AsyncIterator[None]:
+async def _on_record(row: AgentRow, part: str, needs: BoxNeeds, box: LivingBox) -> AsyncIterator[None]:
     """Note what a box was given and has used, whatever becomes of it."""
     started = time.monotonic()
     try:
@@ -222,6 +250,7 @@ async def _on_record(events: list[Event], part: str, needs: BoxNeeds, box: Livin
     finally:
         use = await box.use()
         figures = {
+            "engine": box.engine,
             "part": part,
             "asked_cpus": needs.asked_cpus,
             "asked_memory_mb": needs.asked_memory_mb,
@@ -232,4 +261,4 @@ async def _on_record(events: list[Event], part: str, needs: BoxNeeds, box: Livin
             "disk_mb": None,
             "wall_s": round(time.monotonic() - started, 3),
         }
-        events.append(Event("box", figures, utc_now()))
+        row.events.append(Event(BOX_EVENT, figures, utc_now()))

@@ -21,6 +21,7 @@ from pytest_helmbench.benchmarks.packs.agent.agent_family import (
 from pytest_helmbench.benchmarks.packs.agent.hand_over import HandedOver, WantedPath, hand_over
 from pytest_helmbench.benchmarks.packs.families.family import check_of
 from pytest_helmbench.benchmarks.packs.families.task_folder.boxes import (
+    Load,
     TaskPlace,
     bash,
     filled_env,
@@ -40,7 +41,7 @@ from pytest_helmbench.benchmarks.packs.families.task_folder.check import (
     folder_task,
     unknown_needs,
 )
-from pytest_helmbench.benchmarks.packs.families.task_folder.rewards import Reward, judged_in
+from pytest_helmbench.benchmarks.packs.families.task_folder.rewards import Reward, judged_in, verifier_load
 from pytest_helmbench.benchmarks.packs.format.pack_files import RowPlace
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.task import BoxRoom, PackTask
@@ -50,7 +51,7 @@ from pytest_helmbench.core.outcome import Beside, Verdict
 from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.sandbox.box import Command, Ended, Engine, Unavailable
 from pytest_helmbench.sandbox.images import image_obstacle
-from pytest_helmbench.sandbox.living import BoxDiedError, LivingBox
+from pytest_helmbench.sandbox.living import ArchiveRefusedError, BoxDiedError, LivingBox
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
@@ -154,7 +155,7 @@ class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
 
     def desk(self, place: TaskPlace) -> Desk:
         async def put_trees(trees: Sequence[tuple[Path, str]]) -> None:
-            await put(place.box, place.passage / "desk.tar", trees)
+            await put(place.box, Load(trees=trees), place.passage)
 
         return Desk(UserShell(place.box, place.task.agent_user), put=put_trees)
 
@@ -162,7 +163,7 @@ class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
         task, box = place.task, place.box
         for one in task.collect:
             await box.run(bash(one.command, wall_s=one.timeout_s), user=one.user)
-        await box.freeze()
+        await (box.kill() if task.separate else box.freeze())
         handed = await hand_over(box, _wanted(task, box), place.passage / "handed.tar")
         place.row.events.append(handed.event())
         return handed
@@ -204,21 +205,29 @@ class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
 async def _finding(place: TaskPlace, work: HandedOver) -> AgentFinding:
     """Judge what was handed over where the task wants it; a pass in the agent's box is repeated in a fresh one."""
     if place.task.separate:
-        await place.box.kill()
         return _as_finding(await _judged_afresh(place, work), _mark(place.task, place.box))
-    await place.box.thaw()
-    own = await judged_in(place, place.box)
+    own = await _judged_in_own_box(place)
     if not own.passes:
         return _as_finding(own, Beside.IN_PROCESS)
     again = await _judged_afresh(place, work)
     return _as_finding(own, _mark(place.task, place.box) if again.passes else Beside.OWN_BOX)
 
 
+async def _judged_in_own_box(place: TaskPlace) -> Reward:
+    await place.box.thaw()
+    try:
+        await put(place.box, verifier_load(place, own=True), place.passage)
+    except ArchiveRefusedError as error:
+        return Reward({}, f"its tests cannot be put where the agent worked ({error})")
+    return await judged_in(place, place.box)
+
+
 async def _judged_afresh(place: TaskPlace, work: HandedOver) -> Reward:
-    async with place.fresh_box() as box:
-        if work.files:
-            await box.put(work.archive)
-        return await judged_in(place, box)
+    try:
+        async with place.fresh_box(replace(verifier_load(place, own=False), archive=work.archive)) as box:
+            return await judged_in(place, box)
+    except ArchiveRefusedError as error:
+        return Reward({}, f"what was handed over cannot be put into a fresh box ({error})")
 
 
 def _as_finding(reward: Reward, mark: Beside | None) -> AgentFinding:

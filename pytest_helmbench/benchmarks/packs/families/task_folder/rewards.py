@@ -7,12 +7,7 @@ import math
 import tarfile
 from collections.abc import Mapping
 
-from pytest_helmbench.benchmarks.packs.families.task_folder.boxes import (
-    TaskPlace,
-    filled_env,
-    put,
-    put_texts,
-)
+from pytest_helmbench.benchmarks.packs.families.task_folder.boxes import Load, TaskPlace, filled_env
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.sandbox.box import Command, Ended, Limits, Streams
@@ -53,30 +48,35 @@ class Reward:
         return bool(self.credits) and min(self.credits.values()) >= 1.0
 
 
+def verifier_load(place: TaskPlace, *, own: bool) -> Load:
+    """Return what a verifier needs: its tests, unless a box brings them, and rewards without content.
+
+    So older rewards count no more.
+
+    Args:
+        own: It judges in the agent's box.
+    """
+    brings = place.task.verifier.brings_tests and not own
+    trees = () if brings else ((place.source / "tests", TESTS),)
+    return Load(trees=trees, texts=dict.fromkeys(REWARDS, b""))
+
+
 async def judged_in(place: TaskPlace, box: LivingBox) -> Reward:
     """Run a task's verifier in a box over what stands there, then end the box and read the reward.
 
-    Older rewards count no more, and neither does the exit code.
+    Its exit code does not count.
 
     Raises:
         SandboxError: The engine failed.
     """
-    task, archive = place.task, place.passage / "tests.tar"
+    task = place.task
+    command = Command(
+        _argv(place),
+        env=filled_env(task.verifier_env, place.variables),
+        limits=Limits(wall_s=task.verifier_timeout_s, output_bytes=_OUTPUT_BYTES),
+    )
     try:
-        tests = (
-            [] if task.verifier.brings_tests and box is not place.box else [(place.source / "tests", TESTS)]
-        )
-        await put(box, archive, tests)
-        await put_texts(box, archive, dict.fromkeys(REWARDS, b""))
-        ended = await box.run(
-            Command(
-                _argv(place),
-                env=filled_env(task.verifier_env, place.variables),
-                limits=Limits(wall_s=task.verifier_timeout_s, output_bytes=_OUTPUT_BYTES),
-            ),
-            user=task.verifier_user,
-            streams=Streams(keeps_end=True),
-        )
+        ended = await box.run(command, user=task.verifier_user, streams=Streams(keeps_end=True))
     except BoxDiedError as error:
         return Reward({}, f"its verifier was killed: {error}")
     finally:
