@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from pytest_helmbench.sandbox.containers import ContainerEngine
 
 _MARK = "INVOCATION_ID"  # systemd's name for such a thing
-_NOT_THERE = re.compile(rb"could not be found on container|could not find the file", re.IGNORECASE)
+_NOT_THERE = re.compile(
+    rb"could not be found on container|could not find the file|daemon: no such file or directory\s*$",
+    re.IGNORECASE,
+)
+"""As engines say that nothing stands at a path; a box that is just ending lacks other files."""
 _ARCHIVE_S = 600.0
 _STOP_S = 10.0
 _LOOK_S = 0.05
