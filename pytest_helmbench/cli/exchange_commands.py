@@ -31,7 +31,7 @@ from pytest_helmbench.imports.documents import ForeignRun, ImportFileError
 from pytest_helmbench.imports.readers import foreign_runs
 from pytest_helmbench.imports.storing import store_runs
 from pytest_helmbench.reports.baseline_file import baseline_text
-from pytest_helmbench.reports.exports import MAIN, ExportedFiles, ExportError, ExportOptions
+from pytest_helmbench.reports.exports import MAIN, ExportedFiles, ExportError
 from pytest_helmbench.reports.formats import EXPORTS
 from pytest_helmbench.reports.headline import SessionState, cause_of, gate_block, headline
 from pytest_helmbench.reports.junit import junit_report
@@ -71,9 +71,9 @@ def export_command(
         refuse_unused("a baseline holds no texts", with_text=with_text)
     path = database_of(db)
     details = _named(path, named, form)
-    options = ExportOptions(ShownTexts(with_text or "none"), "" if output is None else output.name)
+    texts, name = ShownTexts(with_text or "none"), "" if output is None else output.name
     try:
-        found = _exported(path, details, form, options)
+        found = _exported(path, details, form, texts, name)
     except ExportError as error:
         raise CommandError(str(error)) from error
     if output is None:
@@ -94,10 +94,12 @@ def _named(path: Path, named: tuple[str, ...], form: str) -> Sequence[RunDetail]
     return details
 
 
-def _exported(path: Path, details: Sequence[RunDetail], form: str, options: ExportOptions) -> ExportedFiles:
+def _exported(
+    path: Path, details: Sequence[RunDetail], form: str, texts: ShownTexts, name: str
+) -> ExportedFiles:
     if form in EXPORTS:
-        runs = [recorded_run(path, detail, with_text=options.texts.any) for detail in details]
-        return EXPORTS[form](runs, options)
+        runs = [recorded_run(path, detail, with_text=texts.any) for detail in details]
+        return EXPORTS[form](runs, texts, name)
     if len({detail.session_id for detail in details}) > 1:
         raise ExportError("a baseline is of one session\n  hint: export them one by one")
     found = [ComparedRun.stored(RunRef.of(path, detail, path)) for detail in details]

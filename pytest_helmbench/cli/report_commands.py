@@ -40,7 +40,7 @@ from pytest_helmbench.results.comparing import (
     not_comparable,
 )
 from pytest_helmbench.results.comparison_records import comparison_records
-from pytest_helmbench.results.gates import Gates, JudgedCases, read_gates
+from pytest_helmbench.results.gates import Gates, JudgedCases, gates_of_session
 from pytest_helmbench.results.run_addresses import Addressed, resolve, shown_session
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.run_report import RunReport, run_report, shown_texts
@@ -52,7 +52,6 @@ from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.read.score_facts import load_facts
 
 _MAX_DROP = "Drop that is allowed: 0.02 or P1-B4=0.05,0.02 (default: 0)."
-_GATES = ("min_score", "min_coverage")
 
 
 @click.command("report")
@@ -102,7 +101,7 @@ def report_command(
         numbers = (
             f"run{'s' if len(refs) > 1 else ''} {', '.join(ref.name.removeprefix('run ') for ref in refs)}"
         )
-        text = REPORTS[form](shown, texts=texts, headline=_standing(refs, reports, gates))
+        text = REPORTS[form](shown, texts, _standing(refs, reports, gates))
         to.write(text, f"report of {numbers}", texts, is_page=form == PAGE)
     if gates is None:
         return 0
@@ -125,9 +124,7 @@ def _standing(refs: Sequence[RunRef], reports: Sequence[RunReport], gates: Gates
     scores = {name: one.score for name, one in named.items()}
     if gates is not None:
         return headline(gates.judge(scores, cases=cases))
-    settings = reports[0].detail.settings if reports else {}
-    asked_for = {name: str(settings[name]) if settings.get(name) else None for name in _GATES}
-    kept = read_gates(asked_for["min_score"], asked_for["min_coverage"])
+    kept = gates_of_session(reports[0].detail.settings if reports else {})
     compared = {name: one.comparison for name, one in named.items() if one.comparison is not None}
     counts = RunCounts.sum(one.counts for one in reports)
     left = sum(one.planned - one.judged for one in cases.values()) - counts.reasons["not_trusted"]

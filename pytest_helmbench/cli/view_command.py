@@ -16,8 +16,8 @@ from pytest_helmbench.cli.lookup import database_of, run_of
 from pytest_helmbench.cli.output import complain, db_option, say, texts_option
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.store.read.connection import opened
-from pytest_helmbench.view.live_pages import Address
-from pytest_helmbench.view.local_server import View, serve
+from pytest_helmbench.view.live_pages import Address, LivePages
+from pytest_helmbench.view.local_server import serve
 
 
 @click.command("view")
@@ -56,5 +56,5 @@ def view_command(
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     with contextlib.suppress(KeyboardInterrupt):  # where signals cannot be asked for: Windows
-        asyncio.run(serve(View(path, asked, refresh, port, first), listening))
+        asyncio.run(serve(LivePages(path, asked, refresh), port, first, listening))
     return 0

@@ -14,9 +14,10 @@ from uuid import UUID
 
 from pytest_helmbench.core.case import is_judgement
 from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.reports.cards import numbered_calls, prompt_text
-from pytest_helmbench.reports.exports import ExportedFiles, ExportError, ExportOptions
+from pytest_helmbench.reports.exports import ExportedFiles, ExportError
 from pytest_helmbench.reports.tables import UNKNOWN, readable_json
 from pytest_helmbench.results.run_report import RecordedRun
 from pytest_helmbench.store.read.results import ResultRow
@@ -27,7 +28,7 @@ _RESULT = "score"
 _LEVEL, _METHOD = 0.95, "Wilson, with the effective number of clusters"
 
 
-def eee_export(runs: Sequence[RecordedRun], options: ExportOptions, /) -> ExportedFiles:
+def eee_export(runs: Sequence[RecordedRun], texts: ShownTexts, _name: str) -> ExportedFiles:
     """Return per run an aggregate and its judged cases, at the paths that the project's data store has for them.
 
     Cases that were not judged (error, skipped) have no score and are counted in the aggregate. An unknown
@@ -43,9 +44,7 @@ def eee_export(runs: Sequence[RecordedRun], options: ExportOptions, /) -> Export
         path = _path(run.detail)
         cases = f"{path}_samples.jsonl"
         rows = [
-            _line(row, run.detail, with_text=options.texts.of(row.outcome))
-            for row in run.results
-            if row.evaluations
+            _line(row, run.detail, with_text=texts.of(row.outcome)) for row in run.results if row.evaluations
         ]
         text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
         detailed = {

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from io import StringIO
-from typing import Protocol
 
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.kind_words import OwnColumns
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts, scrub
 from pytest_helmbench.reports.cards import (
@@ -51,27 +49,12 @@ class ExportError(HelmbenchError):
     """An export that cannot be made; the text says why and what helps."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExportOptions:
-    """How runs are to be exported.
+Export = Callable[[Sequence[RecordedRun], ShownTexts, str], ExportedFiles]
+"""Writes runs in one format, with the texts of some cases, to a file of this name (empty for standard output).
 
-    Args:
-        texts: Cases whose prompts, replies and judge's words are written.
-        name: Name of the file; empty for standard output.
-    """
-
-    texts: ShownTexts = ShownTexts.NONE
-    name: str = ""
-
-
-class Export(Protocol):
-    """Writes runs in one format.
-
-    Raises:
-        ExportError: These runs, or this file, cannot be written so.
-    """
-
-    def __call__(self, runs: Sequence[RecordedRun], options: ExportOptions, /) -> ExportedFiles: ...
+Raises:
+    ExportError: These runs, or this file, cannot be written so.
+"""
 
 
 def axes_of(code: str) -> Sequence[str | None]:
@@ -96,7 +79,11 @@ def flat_rows(runs: Sequence[RecordedRun], texts: ShownTexts) -> Iterator[dict[s
     Columns that a row says nothing of are absent.
     """
     for run in runs:
-        of_run = _of_run(run)
+        detail = run.detail
+        names = (detail.id, detail.session_id, detail.benchmark, detail.version)
+        of_run: dict[str, object] = dict(
+            zip(_RUN, (*names, detail.benchmark_hash, detail.model), strict=True)
+        )
         for row in run.results:
             with_text = texts.of(row.outcome)
             cells = of_run | _of_result(row, run.columns, with_text=with_text)
@@ -109,12 +96,6 @@ def flat_rows(runs: Sequence[RecordedRun], texts: ShownTexts) -> Iterator[dict[s
                 yield cells
 
 
-def _of_run(run: RecordedRun) -> dict[str, object]:
-    detail = run.detail
-    names = (detail.id, detail.session_id, detail.benchmark, detail.version)
-    return dict(zip(_RUN, (*names, detail.benchmark_hash, detail.model), strict=True))
-
-
 def _of_result(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str, object]:
     record: dict[str, object] = {"code": row.code, "repetition": row.repetition, "family": row.family}
     record |= zip(AXES, axes_of(row.code), strict=True)
@@ -123,16 +104,16 @@ def _of_result(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[
     return record | columns.cells(row.words, with_text=with_text)
 
 
-def csv_export(runs: Sequence[RecordedRun], options: ExportOptions, /) -> ExportedFiles:
+def csv_export(runs: Sequence[RecordedRun], texts: ShownTexts, _name: str) -> ExportedFiles:
     """Return one line per evaluation.
 
     Unknown is an empty cell. A text that a spreadsheet would run as a formula gets an apostrophe before it.
     """
-    names = column_names(runs, with_text=options.texts.any)
+    names = column_names(runs, with_text=texts.any)
     stream = StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(names)
-    for row in flat_rows(runs, options.texts):
+    for row in flat_rows(runs, texts):
         writer.writerow([spreadsheet_cell(row.get(name)) for name in names])
     return {MAIN: stream.getvalue()}
 
@@ -147,18 +128,16 @@ def spreadsheet_cell(value: object) -> object:
     return f"'{text}" if text.lstrip(_SKIPPED).startswith(_FORMULA_STARTS) else text
 
 
-def export_document(run: RecordedRun, texts: ShownTexts) -> dict[str, object]:
-    """Return a run with its results as one JSON object, as the schema `export` says."""
-    return {
-        "format": EXPORT_FORMAT,
-        "run": run_record(run.detail),
-        "results": [_result(row, run.columns, with_text=texts.of(row.outcome)) for row in run.results],
-    }
-
-
-def json_export(runs: Sequence[RecordedRun], options: ExportOptions, /) -> ExportedFiles:
-    """Return `export_document` as text; of several runs, a list of them."""
-    documents = [export_document(run, options.texts) for run in runs]
+def json_export(runs: Sequence[RecordedRun], texts: ShownTexts, _name: str) -> ExportedFiles:
+    """Return a run with its results as one JSON object, as the schema `export` says; of several runs a list."""
+    documents = [
+        {
+            "format": EXPORT_FORMAT,
+            "run": run_record(run.detail),
+            "results": [_result(row, run.columns, with_text=texts.of(row.outcome)) for row in run.results],
+        }
+        for run in runs
+    ]
     return {MAIN: readable_json(documents[0] if len(documents) == 1 else documents, indent=1) + "\n"}
 
 

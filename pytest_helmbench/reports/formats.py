@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import ShownTexts
@@ -20,7 +20,6 @@ from pytest_helmbench.reports.exports import (
     Export,
     ExportedFiles,
     ExportError,
-    ExportOptions,
     csv_export,
     json_export,
 )
@@ -35,20 +34,18 @@ _LARGE_BYTES = 50_000_000
 _FORMS: Mapping[str, Literal["eval", "json"]] = {".eval": "eval", ".json": "json", "": "json"}
 
 
-class Report(Protocol):
-    """Writes runs with their numbers."""
-
-    def __call__(self, found: ReportedRuns, /, *, texts: ShownTexts, headline: Headline | None) -> str: ...
+Report = Callable[[ReportedRuns, ShownTexts, Headline | None], str]
+"""Writes runs with their numbers."""
 
 
-def _html(found: ReportedRuns, /, texts: ShownTexts, **_: object) -> str:
+def _html(found: ReportedRuns, texts: ShownTexts, _: Headline | None) -> str:
     from pytest_helmbench.reports.page.document import html_page
     from pytest_helmbench.reports.page.parts import PagePart
 
     return html_page([PagePart.of(report, texts) for report in found.runs], texts, found.boards)
 
 
-def _inspect(runs: Sequence[RecordedRun], options: ExportOptions, /) -> ExportedFiles:
+def _inspect(runs: Sequence[RecordedRun], texts: ShownTexts, name: str) -> ExportedFiles:
     """Return a log: a sample per case and repetition (epoch), a score per criterion, our numbers as its metrics.
 
     Errors and skipped cases are samples with an error and without a score.
@@ -60,9 +57,9 @@ def _inspect(runs: Sequence[RecordedRun], options: ExportOptions, /) -> Exported
         raise ExportError(
             "a log of Inspect holds one run\n  hint: export them one by one; Inspect View shows a whole folder"
         )
-    form = _FORMS.get(Path(options.name).suffix)
+    form = _FORMS.get(Path(name).suffix)
     if form is None:
-        raise ExportError(f"{options.name}: Inspect reads no such file\n  hint: name it *.eval or *.json")
+        raise ExportError(f"{name}: Inspect reads no such file\n  hint: name it *.eval or *.json")
     try:
         from inspect_ai.log import write_eval_log
 
@@ -74,7 +71,7 @@ def _inspect(runs: Sequence[RecordedRun], options: ExportOptions, /) -> Exported
         ) from error
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"log.{form}")
-        write_eval_log(inspect_log(runs[0], options.texts), str(path), format=form)
+        write_eval_log(inspect_log(runs[0], texts), str(path), format=form)
         return {MAIN: path.read_text(encoding="utf-8") if form == "json" else path.read_bytes()}
 
 
@@ -94,8 +91,8 @@ PAGE = "html"
 """The one that is for a browser and needs every case."""
 
 REPORTS: Mapping[str, Report] = {
-    "markdown": lambda found, /, texts, headline: markdown_report(found, headline, with_text=texts.any),
-    "json": lambda found, /, texts, **_: json_report(found, with_text=texts.any),
+    "markdown": lambda found, texts, headline: markdown_report(found, headline, with_text=texts.any),
+    "json": lambda found, texts, _: json_report(found, with_text=texts.any),
     PAGE: _html,
 }
 """The formats of `helmbench report`, by name; a session writes NAME to the setting `NAME_report`."""
@@ -129,7 +126,7 @@ def write_reports(
     written = []
     for path, name in wanted.items():
         try:
-            text = REPORTS[name](found, texts=texts, headline=headline)
+            text = REPORTS[name](found, texts, headline)
             write_atomically(path, text)
         except OSError as error:
             note(f"{path}: the report cannot be written: {error.strerror}")

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.scoring.thresholds import GateVerdict, Threshold, gate, parse_share, parse_thresholds
+from pytest_helmbench.scoring.thresholds import (
+    GateVerdict,
+    Threshold,
+    ThresholdError,
+    gate,
+    parse_share,
+    parse_thresholds,
+)
 
 if TYPE_CHECKING:
     from pytest_helmbench.results.baselines import BaselineAsked
@@ -142,6 +149,15 @@ class GateReport:
     def holds(self) -> bool:
         """Whether all gates hold."""
         return bool(self.runs) and all(run.holds for run in self.runs)
+
+
+def gates_of_session(settings: Mapping[str, object]) -> Gates:
+    """Return the gates that a run was made with; none where its version read thresholds otherwise."""
+    score, coverage = (str(settings.get(name) or "") for name in ("min_score", "min_coverage"))
+    try:
+        return read_gates(score, coverage)
+    except ThresholdError:
+        return Gates((), None)
 
 
 def read_gates(

@@ -143,9 +143,7 @@ class ReportedRuns:
         return cls(runs, boards(runs, own))
 
 
-def boards(
-    reports: Iterable[RunReport], own: Path | None = None, *, paired: bool = True
-) -> tuple[Board, ...]:
+def boards(reports: Iterable[RunReport], own: Path | None = None) -> tuple[Board, ...]:
     """Return some runs by benchmark, in natural order of its name, with all pairs compared.
 
     Runs of several files are of one benchmark by its name, unless one of the files has several of that name.
@@ -153,7 +151,6 @@ def boards(
     Args:
         reports: Of the runs.
         own: The file whose runs are called by number alone; that of each run itself unless given.
-        paired: Compare them two by two; no file is read otherwise.
     """
     given = [
         Standing(report, RunRef.of(report.path, report.detail, own or report.path)) for report in reports
@@ -165,12 +162,12 @@ def boards(
     for standing in given:
         key = standing.ref.benchmark
         by_name[key.text if key.name in several else key.name].append(standing)
-    return tuple(_board(name, by_name[name], paired=paired) for name in sorted(by_name, key=natural_key))
+    return tuple(_board(name, by_name[name]) for name in sorted(by_name, key=natural_key))
 
 
-def _board(name: str, members: Sequence[Standing], *, paired: bool) -> Board:
+def _board(name: str, members: Sequence[Standing]) -> Board:
     ordered = sorted(members, key=_place)
-    pairs = _pairs(ordered) if paired and len(ordered) <= MOST_COMPARED else ()
+    pairs = _pairs(ordered) if len(ordered) <= MOST_COMPARED else ()
     return Board(name, tuple(ordered), pairs, _reference(ordered))
 
 

@@ -182,10 +182,9 @@ class LivePages:
             )
             parts = [PagePart.of(report, texts) for report in reports if report is not None]
         parts = [replace(part, report=_as_seen(part.report, seen)) for part in parts]
-        shown = [part.report for part in parts if part.report is not None]
-        beside = boards(shown, paired=not address.compared)
+        shown = [part.report for part in parts if part.report is not None and not address.compared]
         live = seen.record() | {"refresh_ms": 1000 * self._refresh_s}
-        page = html_page(parts, texts, beside, live)
+        page = html_page(parts, texts, boards(shown), live)
         self._kept[address] = (seen, page)
         self._kept.move_to_end(address)
         while len(self._kept) > _MOST_KEPT:

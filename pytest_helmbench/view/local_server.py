@@ -13,16 +13,13 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from http.cookies import CookieError, SimpleCookie
-from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.view.live_pages import Address, LivePages, NoSuchRunError
 
@@ -156,36 +153,22 @@ class PortTakenError(HelmbenchError):
     """Nothing can listen at the port."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """The pages that a server shows, and their address.
+async def serve(pages: LivePages, port: int, first: str, listening: Callable[[str], None]) -> None:
+    """Serve pages until SIGINT or SIGTERM.
 
     Args:
-        path: Results file.
-        texts: Whose texts are shown.
-        refresh_s: Between two looks at the file.
         port: To listen at; 0 for any that is free.
         first: Path of the first page.
-    """
-
-    path: Path
-    texts: ShownTexts | None
-    refresh_s: float
-    port: int = 0
-    first: str = "/"
-
-
-async def serve(view: View, listening: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; `listening` receives the address to open, token included.
+        listening: Receives the address to open, token included.
 
     Raises:
         PortTakenError: Nothing can listen there.
     """
-    with contextlib.closing(_listening_socket(view.port)) as listener:
+    with contextlib.closing(_listening_socket(port)) as listener:
         port = int(listener.getsockname()[1])
         token = secrets.token_urlsafe(24)
         runner = web.AppRunner(
-            _site(LivePages(view.path, view.texts, view.refresh_s), port, token),
+            _site(pages, port, token),
             access_log=None,
             logger=_logger(),
             keepalive_timeout=_IDLE_S,
@@ -196,7 +179,7 @@ async def serve(view: View, listening: Callable[[str], None]) -> None:
         try:
             await web.SockSite(runner, listener, backlog=_WAITING).start()
             with _ended_by_signal() as ending:
-                listening(f"http://{_HOST}:{port}{view.first}?token={token}")
+                listening(f"http://{_HOST}:{port}{first}?token={token}")
                 await ending.wait()
         finally:
             await runner.cleanup()

@@ -20,8 +20,6 @@ from page_runs import run_page, simulated_report
 from stored_runs import stored_run
 
 from pytest_helmbench.core.scrub import ShownTexts
-from pytest_helmbench.reports.page.document import html_page
-from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.results.run_report import run_report
 from pytest_helmbench.store.write.writer import Store
 
@@ -58,7 +56,7 @@ def main(sizes: list[int]) -> None:
                 _print(browser, Path(folder), f"{cases:,}{', all texts' if texts else ''}", page, start)
             after = simulated_report(cases, run=2, skill=0.75)
             start = time.process_time()
-            page = html_page([PagePart(report), PagePart(after)], ShownTexts.NONE)
+            page = run_page([report, after], ShownTexts.NONE)
             _print(browser, Path(folder), f"{cases:,}, two runs", page, start)
         browser.close()
         _print_stored(Path(folder))

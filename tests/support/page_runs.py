@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -14,9 +14,11 @@ from pytest_helmbench.core.outcome import Evaluation, Parse, Verdict
 from pytest_helmbench.core.scrub import ShownTexts
 from pytest_helmbench.reports.page.document import html_page
 from pytest_helmbench.reports.page.parts import PagePart
+from pytest_helmbench.results.comparing import RunRef
 from pytest_helmbench.results.losses import losses
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.results.run_report import RunReport
+from pytest_helmbench.results.standings import Board, Standing
 from pytest_helmbench.scoring.breakdown import breakdown, constant_scores, speed_of
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import run_score
@@ -30,7 +32,20 @@ _WORDS = ("water", "energy", "plant", "light", "school", "teacher", "answer", "q
 
 def run_page(reports: Iterable[RunReport], texts: ShownTexts) -> str:
     """Return the page of some runs."""
-    return html_page([PagePart.of(report, texts) for report in reports], texts)
+    given = [*reports]
+    return html_page([PagePart.of(report, texts) for report in given], texts, unpaired_boards(given))
+
+
+def unpaired_boards(reports: Sequence[RunReport]) -> list[Board]:
+    """Return runs by benchmark, the best first, without pairs, whose replies would be read from a file."""
+    found: defaultdict[str, list[Standing]] = defaultdict(list)
+    for report in sorted(reports, key=lambda one: (-((one.score and one.score.score) or 0), one.detail.id)):
+        ref = RunRef.of(report.path, report.detail, report.path)
+        found[report.detail.benchmark].append(Standing(report, ref))
+    return [
+        Board(name, tuple(members), (), max(members, key=lambda one: one.ref.run_id))
+        for name, members in sorted(found.items())
+    ]
 
 
 def worst_first(reports: Sequence[RunReport]) -> list[ResultRow]:

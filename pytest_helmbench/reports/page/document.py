@@ -39,16 +39,15 @@ from pytest_helmbench.reports.page.columns import (
     run_blocks,
     shown_evaluation,
 )
-from pytest_helmbench.reports.page.first_screen import PageBoard, page_board
+from pytest_helmbench.reports.page.first_screen import PageBoard, WorstCase, page_board
 from pytest_helmbench.reports.page.parts import PagePart
 from pytest_helmbench.reports.run_cautions import cautions, doubts
 from pytest_helmbench.reports.run_facts import cost_cells, rate_text
 from pytest_helmbench.reports.tables import cost_text, points_lost, rate, reasons_text, seconds, share
-from pytest_helmbench.results.gates import JudgedCases, RunGates, read_gates
+from pytest_helmbench.results.gates import JudgedCases, RunGates, gates_of_session
 from pytest_helmbench.results.run_report import RunReport
-from pytest_helmbench.results.standings import Board, boards
+from pytest_helmbench.results.standings import Board
 from pytest_helmbench.scoring.breakdown import Detection
-from pytest_helmbench.scoring.thresholds import ThresholdError
 from pytest_helmbench.store.read.results import ResultRow
 from pytest_helmbench.store.read.runs import RunProgress, RunSummary
 
@@ -91,13 +90,13 @@ class PageTooLargeError(HelmbenchError):
 def html_page(
     parts: Sequence[PagePart],
     texts: ShownTexts,
-    found: Sequence[Board] | None = None,
+    found: Sequence[Board] = (),
     live: Mapping[str, object] | None = None,
 ) -> str:
     """Return the page of some parts.
 
     Args:
-        found: The same runs side by side, by benchmark; None to compare no pairs.
+        found: The same runs side by side, by benchmark; those of a comparison are not.
         live: Progress of the runs on a page that asks its server for news (`live.js`); None on other pages.
 
     Raises:
@@ -172,14 +171,12 @@ def _meta(name: str, report: RunReport) -> dict[str, object]:
     }
 
 
-def _boards(parts: Sequence[PagePart], found: Sequence[Board] | None, messages: Messages) -> list[PageBoard]:
+def _boards(parts: Sequence[PagePart], found: Sequence[Board], messages: Messages) -> list[PageBoard]:
     """Return runs side by side where there are several, and none of them stands beside a baseline."""
-    shown = [part.report for part in parts if part.report is not None]
     if len(parts) < 2 or any(part.comparison is not None for part in parts):
         return []
     names = {(part.report.path, part.report.detail.id): part.name for part in parts if part.report}
-    given = boards(shown, paired=False) if found is None else found
-    return [page_board(board, names, number, messages) for number, board in enumerate(given)]
+    return [page_board(board, names, number, messages) for number, board in enumerate(found)]
 
 
 def _facts(parts: Sequence[PagePart]) -> Iterator[str]:
@@ -217,8 +214,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "share": share,
         "points": comparison_lines.points,
-        # As a place on a line from 0 to 100.
-        "percent": lambda part: round(100 * float(part), 2),
+        "percent": plots.hundredth,
     }
     shown = (
         comparison_lines,
@@ -290,16 +286,8 @@ class CaseLine(NamedTuple):
 
 def gates(report: RunReport) -> RunGates:
     """Return how a run stands to the thresholds that its session was given."""
-    settings, model = report.detail.settings, report.detail.model
-    wanted, coverage = (
-        value if isinstance(value := settings.get(name), str) else None
-        for name in ("min_score", "min_coverage")
-    )
-    try:
-        asked = read_gates(wanted, coverage)
-    except ThresholdError:
-        asked = read_gates(None, None)  # written by a version that read thresholds otherwise
-    cases = JudgedCases(report.counts.judged, report.detail.total_tests)
+    model, cases = report.detail.model, JudgedCases(report.counts.judged, report.detail.total_tests)
+    asked = gates_of_session(report.detail.settings)
     return asked.judge({model: report.score}, cases={model: cases}).runs[0]
 
 
@@ -353,13 +341,12 @@ def case_lines(
     return [_case_line(row, part, messages, with_text=with_text) for row in worst], len(worse)
 
 
-def _worst_five(
-    part: PagePart, messages: Messages, with_text: bool
-) -> Iterator[tuple[ResultRow, str, str, str]]:
-    """Yield cases with their messages, points lost, and what was expected and observed."""
+def _worst_five(part: PagePart, messages: Messages, with_text: bool) -> Iterator[WorstCase]:
+    """Yield the worst cases with what was expected and observed."""
     for line in case_lines(part, 5, messages, with_text=with_text)[0]:
         observed = "".join(text for text, _ in line.observed)
-        yield line.row, line.message, line.lost, f"{excerpt(line.expected, 60)} → {excerpt(observed, 60)}"
+        said = f"{excerpt(line.expected, 60)} → {excerpt(observed, 60)}"
+        yield line.row.code, line.row.repetition, line.message, line.lost, said
 
 
 def _case_line(row: ResultRow, part: PagePart, messages: Messages, *, with_text: bool) -> CaseLine:

@@ -32,15 +32,12 @@ _INSTEAD = frozenset(("coverage", "evaluations", "cost USD", "in all", "median t
 _OF_ONE = frozenset(("verdict", "own total"))
 
 
-class LostCase(NamedTuple):
-    """A case in a repetition from 1."""
-
-    code: str
-    repetition: int
+WorstCase = tuple[str, int, str, str, str]
+"""Code and repetition of a case, its message, the points lost, and what stands beside them."""
 
 
-def _lost_cases(reports: Sequence[RunReport], messages: Messages) -> list[tuple[LostCase, str, str, str]]:
-    """Return cases with their messages, the points of the score that they lost on average, and in how many runs."""
+def _lost_cases(reports: Sequence[RunReport], messages: Messages) -> list[WorstCase]:
+    """Return the worst cases, the points of the score that they lost on average, and in how many runs."""
     sums: defaultdict[CaseRepetition, Fraction] = defaultdict(Fraction)
     for report in reports:
         for case, lost in report.losses.cases.items():
@@ -50,7 +47,7 @@ def _lost_cases(reports: Sequence[RunReport], messages: Messages) -> list[tuple[
     benchmark = reports[0].detail.benchmark if reports else ""
     return [
         (
-            LostCase(*case),
+            *case,
             message_line(messages, benchmark, *case),
             points_lost(sums[case]),
             f"{wrong[case]} of {len(reports)} runs",
@@ -79,7 +76,7 @@ class PageBoard(NamedTuple):
     names: tuple[str, ...]
     plotted: tuple[RunReport, ...]
     doubts: tuple[str, ...]
-    worst: list[tuple[LostCase, str, str, str]]
+    worst: list[WorstCase]
 
 
 def page_board(

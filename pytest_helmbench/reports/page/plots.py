@@ -144,8 +144,8 @@ def score_strip(report: RunReport, gates: RunGates, width_px: int) -> Strip:
     below += [("constant", value, name.replace("flagging", "flags")) for name, value in flagging(report)]
     interval = found.total.interval
     return Strip(
-        _hundredth(float(found.score)),
-        None if interval is None else (_hundredth(interval.low), _hundredth(interval.high)),
+        hundredth(found.score),
+        None if interval is None else (hundredth(interval.low), hundredth(interval.high)),
         _placed(_named(above), width_px),
         _placed(_named(below), width_px),
     )
@@ -173,7 +173,7 @@ def _named(marks: Iterable[tuple[str, Fraction, str]]) -> Iterator[tuple[str, fl
     """Yield one mark per place, with the names of all that stand there and the value."""
     places: dict[float, tuple[str, list[str]]] = {}
     for kind, value, name in marks:
-        places.setdefault(_hundredth(float(value)), (kind, []))[1].append(name)
+        places.setdefault(hundredth(value), (kind, []))[1].append(name)
     for at, (kind, names) in places.items():
         value_text = f"{at:g} %" if kind == "end" else f"{at:.1f}"
         yield kind, at, ", ".join(filter(None, (*names, ""))) + (" " if any(names) else "") + value_text
@@ -258,7 +258,7 @@ def forest(reports: Sequence[RunReport]) -> tuple[tuple[ForestRow, ...], int]:
     titles: dict[str, str] = {}
     for run, report in enumerate(reports):
         titles.update(report.titles)
-        for axis, found in _scored_parts(report):
+        for axis, found in report.score.parts if report.score else ():
             places.setdefault(found.code, (axis, {}))[1][run] = found
     codes = (
         sorted(places, key=natural_key) if any(axis != "group" for axis, _ in places.values()) else [*places]
@@ -270,14 +270,6 @@ def forest(reports: Sequence[RunReport]) -> tuple[tuple[ForestRow, ...], int]:
     return tuple(rows[:_MOST_FOREST_ROWS]), max(0, len(rows) - _MOST_FOREST_ROWS)
 
 
-def _scored_parts(report: RunReport) -> Iterator[tuple[str, Score]]:
-    if report.score is None:
-        return
-    yield from (("pillar", part) for part in report.score.pillars)
-    yield from (("behaviour", part) for part in report.score.behaviours)
-    yield from (("group", part) for part in report.score.groups)
-
-
 def _marks(scores: dict[int, Score]) -> Iterator[Mark]:
     for run, found in scores.items():
         if found.score is None:
@@ -286,17 +278,18 @@ def _marks(scores: dict[int, Score]) -> Iterator[Mark]:
         star = " *" if found.few_clusters else ""
         yield Mark(
             run=run,
-            at=_hundredth(float(found.score)),
-            low=None if low is None else _hundredth(low),
-            high=None if high is None else _hundredth(high),
+            at=hundredth(found.score),
+            low=None if low is None else hundredth(low),
+            high=None if high is None else hundredth(high),
             score=share(found.score),
             interval="-" if low is None or high is None else f"{100 * low:.1f} – {100 * high:.1f}{star}",
             judged=f"{found.judged_rows}/{found.planned_rows}",
         )
 
 
-def _hundredth(value: float) -> float:
-    return round(100 * value, 2)
+def hundredth(value: float | Fraction) -> float:
+    """Return a share in per cent, as a place on a line from 0 to 100."""
+    return round(100 * float(value), 2)
 
 
 def heat_map(found: Iterable[Detection], before: Iterable[Detection] = ()) -> HeatMap:

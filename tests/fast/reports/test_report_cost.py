@@ -30,7 +30,7 @@ def _calls(path: Path, run: int, form: str) -> int:
     try:
         report = run_report(path, run, all_cases=form == PAGE)
         assert report is not None
-        REPORTS[form](ReportedRuns.of([report]), texts=ShownTexts.NONE, headline=None)
+        REPORTS[form](ReportedRuns.of([report]), ShownTexts.NONE, None)
     finally:
         sys.setprofile(None)
     return count
