@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 
 import click
@@ -35,18 +36,9 @@ benchmark_option = click.option(
 @contextmanager
 def kept_values(settings: Settings) -> Iterator[SessionValues]:
     """Yield what kinds are given by a command; the event loop that they may have started is ended behind it."""
-    loops: list[LoopThread] = []
-
-    def loop() -> LoopThread:
-        if not loops:
-            loops.append(LoopThread())
-        return loops[0]
-
-    try:
+    with ExitStack() as ending:
+        loop = cache(lambda: ending.enter_context(closing(LoopThread())))
         yield SessionValues(settings, os.environ, loop, say)
-    finally:
-        for started in loops:
-            started.close()
 
 
 def readings(project: Project, settings: Settings, path: Path | None) -> list[ReadBenchmark]:

@@ -92,7 +92,7 @@ class JobEnd:
             return
         path, line, _ = report.location
         headline = str(report.longrepr).partition("\n")[0]
-        found = Annotation(short_name(report), headline, self._in_repository(path), (line or 0) + 1)
+        found = Annotation(short_name(report.nodeid), headline, self._in_repository(path), (line or 0) + 1)
         if carried["verdict"] == "broken":
             self._broken += [found] if len(self._broken) < MOST_ANNOTATIONS else []
         elif carried["verdict"] == "failed":

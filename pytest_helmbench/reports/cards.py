@@ -23,6 +23,7 @@ from pytest_helmbench.reports.tables import (
     UNKNOWN,
     count_text,
     display_width,
+    number,
     padded,
     points_lost,
     reasons_text,
@@ -382,8 +383,8 @@ def _call_lines(calls: Sequence[CallRow]) -> list[str]:
             "stored" if call.from_cache else str(call.attempt),
             call.error or call.finish_reason or UNKNOWN,
             UNKNOWN if call.latency_ms is None else f"{call.latency_ms:.0f}",
-            UNKNOWN if call.prompt_tokens is None else str(call.prompt_tokens),
-            UNKNOWN if call.completion_tokens is None else str(call.completion_tokens),
+            number(call.prompt_tokens),
+            number(call.completion_tokens),
             UNKNOWN if call.cost_usd is None else usd(call.cost_usd),
             call.provider_model or "",
         )

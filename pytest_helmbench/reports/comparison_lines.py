@@ -19,7 +19,6 @@ _SHOWN_VALUE = 60
 _FEW = 6
 _GONE_SHOWN = _FLIPPED_SHOWN = 10
 _NOT_SHOWN = "not shown to be worse"
-_NO_TEXTS: Mapping[str, str] = {}
 ACCEPT_GONE = "accept that with --helmbench-allow-gone, or with a new baseline"
 _SCOPE_HEAD = ("", "baseline", "now", "change (points)", "95 %", "p", "changed", "verdict")
 _BEHAVIOUR_HEAD = (
@@ -284,16 +283,13 @@ def _fallen(one: BehaviourChange) -> str:
 
 def comparison_markdown(comparisons: Iterable[RunComparison]) -> str:
     """Return comparisons as Markdown that pastes into a pull request."""
-    return "\n".join(line for found in comparisons for line in comparison_section(found, "###")) + "\n"
+    return "\n".join(line for found in comparisons for line in comparison_section(found, {})) + "\n"
 
 
-def comparison_section(
-    found: RunComparison, head: str, opening: Mapping[str, str] = _NO_TEXTS
-) -> Iterator[str]:
+def comparison_section(found: RunComparison, opening: Mapping[str, str]) -> Iterator[str]:
     """Yield a comparison as a section: the cases whose verdict changed, then its figures.
 
     Args:
-        head: Marks of the headline, `###`.
         opening: First line of each perturbation by its code, as far as known.
     """
     title = f"{plain(found.model)} with {plain(baseline_name(found))}"
@@ -302,7 +298,7 @@ def comparison_section(
         said = (found.verdict.value, *_remarks(found), *([] if beside is None else differing_lines(beside)))
         yield from (f"{title}: {'; '.join(map(plain, said))}.", "")
         return
-    yield from (f"{head} {title}: {found.verdict.value}", "")
+    yield from (f"### {title}: {found.verdict.value}", "")
     names = ("case", "severity", "asked")[: 3 if opening else 2]
     for label, cases in _flips(found):
         rows = [

@@ -23,7 +23,7 @@ from pytest_helmbench.reports.comparison_lines import (
     shown_change,
     span,
 )
-from pytest_helmbench.reports.tables import count_text, reasons_text, share
+from pytest_helmbench.reports.tables import count_text, labelled, reasons_text, share
 from pytest_helmbench.results.comparing import INCONCLUSIVE_PASSES
 from pytest_helmbench.results.gates import GateReport, JudgedCases, RunGates
 from pytest_helmbench.scoring.changes import LEAST_CHANGED, Conclusion
@@ -32,7 +32,6 @@ from pytest_helmbench.scoring.thresholds import GateVerdict, breach_text, gate_f
 
 if TYPE_CHECKING:
     from pytest_helmbench.results.comparing import PlannedCase, RunComparison
-    from pytest_helmbench.scoring.comparison import ScopeChange
 
 BUDGET_SPENT = "the budget was spent: what it could not pay was skipped"
 _SHOWN = 5
@@ -214,7 +213,7 @@ def run_headline(run: RunGates, *, asked: bool = True) -> Headline:
     parts = [", ".join((score_text(run), *map(" ".join, zip(codes, least, strict=True))))]
     found = run.comparison
     if found is not None:
-        parts.append(f"{baseline_name(found)}: {_conclusion(found, found.scopes[0])}")
+        parts.append(f"{baseline_name(found)}: {conclusion_text(found, found.scopes[0]).partition(';')[0]}")
         parts += [INCONCLUSIVE_PASSES] if found.has_too_little_in_common else []
     return Headline(True, run.name, _as_fits(parts, len(run.name)), gates=run)
 
@@ -285,10 +284,6 @@ def _first(parts: Sequence[str], joint: str, room: int) -> list[str]:
     return shown
 
 
-def _conclusion(found: RunComparison, scope: ScopeChange) -> str:
-    return conclusion_text(found, scope).partition(";")[0]
-
-
 def _missed(run: RunGates) -> Iterator[str]:
     """Yield each requirement that a run misses in a few words, the gravest first: the block has the figures."""
     score, found = run.score, run.comparison
@@ -353,12 +348,8 @@ def gate_block(found: Headline) -> list[str]:
     for run in found.runs:
         lines += [run.text] if several else []
         lines += _run_block(run.gates) if run.gates is not None else []
-    lines += [_line("cause", found.cause)] if found.cause and (several or found.cause_in_full) else []
-    return [*lines, _line("next", found.hint)] if found.hint else lines
-
-
-def _line(label: str, text: str) -> str:
-    return f"  {label.rstrip():<10} {text}"
+    lines += [labelled("  cause", found.cause)] if found.cause and (several or found.cause_in_full) else []
+    return [*lines, labelled("  next", found.hint)] if found.hint else lines
 
 
 def _run_block(run: RunGates) -> Iterator[str]:
@@ -367,13 +358,15 @@ def _run_block(run: RunGates) -> Iterator[str]:
         judged = cases or JudgedCases(total.judged_rows, total.planned_rows)
         covers = f"{gate_figures(total.coverage, run.min_coverage)[0]}, wanted {wanted(run.min_coverage)}"
         noun = "evaluations" if cases is None else "cases"
-        yield _line("judged", f"{judged.judged} of {judged.planned} {noun}, coverage {covers}")
+        yield labelled("  judged", f"{judged.judged} of {judged.planned} {noun}, coverage {covers}")
     for verdict in run.verdicts:
         code = verdict.threshold.code
         part = None if run.score is None else run.score.of(code)
         if part is not None:
             value, least = gate_figures(verdict.score, verdict.threshold.least)
-            yield _line(f"score {code}", f"{figure(part, value)}, threshold {least}: {_reached(verdict)}")
+            yield labelled(
+                f"  score {code}".rstrip(), f"{figure(part, value)}, threshold {least}: {_reached(verdict)}"
+            )
     found = run.comparison
     if found is None:
         return
@@ -383,12 +376,12 @@ def _run_block(run: RunGates) -> Iterator[str]:
         if found.verdict_of(scope) is Conclusion.NO_CHANGE:
             change = share(scope.score)
         conclusion = conclusion_text(found, scope)
-        yield _line(f"baseline {scope.code}", f"{baseline_name(found)}: {change}: {conclusion}")
-    yield from (_line("", note) for note in comparison_notes(found))
+        yield labelled(f"  baseline {scope.code}".rstrip(), f"{baseline_name(found)}: {change}: {conclusion}")
+    yield from (labelled("", note) for note in comparison_notes(found))
     for label, codes, _ in lost_parts(found):
         yield f"  {label} {len(codes)}: {', '.join(codes[:_SHOWN])}{' …' * (len(codes) > _SHOWN)}"
         if not found.allows_gone:
-            yield _line("", ACCEPT_GONE)
+            yield labelled("", ACCEPT_GONE)
     if found.newly_failing:
         yield f"  newly failing {len(found.newly_failing)}: {flipped_codes(found.newly_failing, _SHOWN)}"
 

@@ -78,7 +78,7 @@ def report_head(found: ReportedRuns, headline: Headline | None) -> str:
         line
         for report in found.runs
         if report.comparison is not None
-        for line in comparison_section(report.comparison, "###", report.opening)
+        for line in comparison_section(report.comparison, report.opening)
     ]
     if len("\n".join(compared).encode()) > LONGEST // 2:
         compared = ["The comparisons are too long for this page: `helmbench compare` prints them.", ""]
@@ -125,12 +125,9 @@ def _cautions(report: RunReport) -> Iterator[str]:
 
 
 def _scores(report: RunReport, score: RunScore, extent: _Extent) -> Iterator[str]:
-    rows: list[tuple[str, ...]] = []
-    for pillar in score.pillars:
-        rows.append((f"**{_titled(report, pillar.code)}**", *score_cells(pillar)))
-        inside = [part for part in score.behaviours if part.code.startswith(f"{pillar.code}-")]
-        rows += [(_titled(report, part.code), *score_cells(part)) for part in inside]
-    rows += [(plain(group.code), *score_cells(group)) for group in score.groups]
+    marks = {"pillar": "**"}
+    named = ((marks.get(kind, ""), _titled(report, part.code), part) for kind, part in score.parts)
+    rows = [(f"{mark}{name}{mark}", *score_cells(part)) for mark, name, part in named]
     if rows:
         first = "group" if report.is_flat else "pillar, behaviour"
         yield from (*pipe_table((first, *SCORE_HEAD), rows, left=(first,), most=extent.rows), "")

@@ -13,6 +13,7 @@ from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
 from pytest_helmbench.scoring.thresholds import breach_text
 
 SCORE_HEAD = ("score", INTERVAL, "right", "coverage", "evaluations")
+PART_INDENTS = {"pillar": "  ", "behaviour": "    ", "group": "  "}
 
 
 def interval_text(score: Score) -> str:
@@ -24,13 +25,13 @@ def interval_text(score: Score) -> str:
     return f"{100 * interval.low:.1f} – {100 * interval.high:.1f} %{caution}"
 
 
-def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool, width: int = 0) -> list[str]:
+def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool, width: int | None = None) -> list[str]:
     """Return the table of scores with its notes.
 
     Args:
         scores: By the name of the run (a model).
         behaviours: Add a line per behaviour, or per group of a pack.
-        width: Columns of the terminal for the table; 0 for any number.
+        width: Most columns of a row; None for any.
     """
     notes = [
         f"{name}: {note}"
@@ -39,23 +40,14 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool, width: int 
         if note not in run.warnings
     ]
     notes += dict.fromkeys(warning for run in scores.values() for warning in run.warnings)
-    return [*score_parts(scores, behaviours=behaviours, width=width), *notes]
-
-
-def score_parts(scores: Mapping[str, RunScore], *, behaviours: bool = True, width: int = 0) -> list[str]:
-    """Return the table of scores with pillars and groups, and with `behaviours` all parts."""
     rows: list[tuple[str, ...]] = []
     for name, run in scores.items():
         rows.append((name, *score_cells(run.total)))
-        for pillar in run.pillars:
-            rows.append((f"  {pillar.code}", *score_cells(pillar)))
-            if behaviours:
-                inside = [part for part in run.behaviours if part.code.startswith(f"{pillar.code}-")]
-                rows += [(f"    {part.code}", *score_cells(part)) for part in inside]
-        groups = [group for group in run.groups if behaviours or "=" not in group.code]
-        rows += [(f"  {group.code}", *score_cells(group)) for group in groups]
+        for kind, part in run.parts:
+            if behaviours or not (kind == "behaviour" or "=" in part.code):
+                rows.append((f"{PART_INDENTS[kind]}{part.code}", *score_cells(part)))
     spare = [(title,) for title in SCORE_HEAD[:1:-1]]
-    return table(("", *SCORE_HEAD), rows, left=("",), width=width or None, spare=spare)
+    return [*table(("", *SCORE_HEAD), rows, left=("",), width=width, spare=spare), *notes]
 
 
 def corrected_text(found: CorrectedRate | None, what: str = "pass rate") -> str:

@@ -112,9 +112,9 @@ def _columns(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
-def number(value: float | None) -> str:
-    """Return a count or amount; None is unknown, never 0."""
-    return UNKNOWN if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+def number(value: int | None) -> str:
+    """Return a count; None is unknown, never 0."""
+    return UNKNOWN if value is None else str(value)
 
 
 def seconds(ms: float | None) -> str:
@@ -166,6 +166,11 @@ def usd(amount: float) -> str:
 def count_text(amount: int, noun: str, several: str = "") -> str:
     """Return `1 case`, `2 cases`."""
     return f"{amount} {noun if amount == 1 else several or f'{noun}s'}"
+
+
+def labelled(label: str, text: str) -> str:
+    """Return a line of a summary with its label."""
+    return f"{label:<12} {text}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from statistics import stdev
@@ -163,6 +163,15 @@ class RunScore:
     def breached(self) -> tuple[Floor, ...]:
         """The floors that do not hold."""
         return tuple(floor for floor in self.floors if floor.state is FloorState.BREACHED)
+
+    @property
+    def parts(self) -> Iterator[tuple[str, Score]]:
+        """All parts with what they are, `pillar`, `behaviour` or `group`: each pillar stands before its behaviours."""
+        for pillar in self.pillars:
+            yield "pillar", pillar
+            inside = f"{pillar.code}-"
+            yield from (("behaviour", part) for part in self.behaviours if part.code.startswith(inside))
+        yield from (("group", group) for group in self.groups)
 
     def of(self, code: str) -> Score | None:
         """Return the score of a pillar, behaviour or group, or of the run for an empty code; None when unknown."""

@@ -19,7 +19,7 @@ from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.local_answers import check_function
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.options.settings import DEFAULT_CONCURRENCY
-from pytest_helmbench.pytest_side.say.printing import printed
+from pytest_helmbench.pytest_side.say.printing import printed, shown_path
 from pytest_helmbench.reports.comparison_lines import gone_text
 from pytest_helmbench.reports.tables import UNKNOWN, count_text, listed, table, usd
 from pytest_helmbench.run.coordinator import Coordinator
@@ -30,21 +30,6 @@ from pytest_helmbench.run.targets import calls_at_a_time, few_open_files, sessio
 _FREE = PriceSpan(0.0, 0.0, 0.0)
 _MOST_DRY_ROWS = 10
 _NOTHING_CALLED = "every prompt was composed, nothing was called, nothing was stored"
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedCalls:
-    """Calls of a plan.
-
-    Args:
-        number: Number of calls that are certain.
-        more: There may be more, as of agents and packs.
-        fewer: Where there may be fewer, `where replies are stored`; empty for none.
-    """
-
-    number: int
-    more: bool = False
-    fewer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +51,9 @@ class DryRow:
 
 
 def announcement(
-    models: Sequence[str],
-    cases: int,
-    calls: PlannedCalls,
+    plan: Plan,
+    left: Plan,
+    cache_mode: CacheMode,
     concurrency: int,
     price: PriceSpan | None,
     db: str,
@@ -77,15 +62,20 @@ def announcement(
     """Return the line before the first call.
 
     Args:
-        models: Models under test that can be called.
+        left: The part that is not on record: its calls are certain; agents and packs may make more.
+        cache_mode: Stored replies may make the calls fewer, or stand for all.
         concurrency: Most calls in flight.
         price: None when a price is unknown.
         bounds: Models by the most tokens of a reply that the budget allows.
     """
-    least = "at least " if calls.more and calls.number else ""
+    models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
+    calls = 0 if cache_mode is CacheMode.ONLY else left.calls
+    least = "at least " if left.open_ended and calls else ""
     about = "at least" if least else "about"
-    if calls.fewer and calls.number:
+    fewer = ""
+    if cache_mode is CacheMode.REUSE and calls:
         least, about = ("" if least else "at most "), ("" if least else "at most")
+        fewer = ", fewer where replies are stored"
     cost = (
         "cost unknown"
         if price is None
@@ -94,8 +84,7 @@ def announcement(
         else f"{about} {usd(price.expected)} USD".strip()
     )
     return (
-        f"helmbench: {listed(models)}: {count_text(cases, 'case')}, {least}{count_text(calls.number, 'call')}"
-        f"{f', fewer {calls.fewer}' if calls.fewer and calls.number else ''}"
+        f"helmbench: {listed(models)}: {count_text(plan.tests, 'case')}, {least}{count_text(calls, 'call')}{fewer}"
         f" ({concurrency} at a time), {cost}{_bounds_text(bounds)}; results in {db}"
     )
 
@@ -314,13 +303,8 @@ class Announcer:
             )
             line = f"helmbench: dry run ({why}): {plan.tests} cases are composed, nothing is called"
             return [line, *gate_warnings(self._coordinator, plan)]
-        models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
-        start, db = self._config.invocation_params.dir, settings.db
-        place = str(db.relative_to(start) if db.is_relative_to(start) else db)
-        left = runs.left(plan)
+        db, left = shown_path(settings.db, self._config.invocation_params.dir), runs.left(plan)
         is_replay = settings.cache_mode is CacheMode.ONLY
-        fewer = "where replies are stored" if settings.cache_mode is CacheMode.REUSE else ""
-        calls = PlannedCalls(0 if is_replay else left.calls, more=left.open_ended, fewer=fewer)
         bounds = budget_bounds(plan, runs.targets)
         places = () if is_replay else [place for run in plan.runs if run.usable for place in run.places]
         targets = [  # a judge that has nothing to judge is not called
@@ -329,7 +313,7 @@ class Announcer:
             if run.usable and (target := runs.targets[run.key])
         ]
         at_a_time = calls_at_a_time(targets, settings)
-        line = announcement(models, plan.tests, calls, at_a_time, span, place, bounds)
+        line = announcement(plan, left, settings.cache_mode, at_a_time, span, db, bounds)
         lines = [line + "".join(f"; prompts go to {place}" for place in dict.fromkeys(places))]
         lines += gate_warnings(self._coordinator, plan)
         panels = dict.fromkeys(

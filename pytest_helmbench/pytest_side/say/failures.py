@@ -122,7 +122,7 @@ class ShownFailures:
             if with_text:
                 wrong = [replace(one, observed=full_observed(one)) for one in wrong]
             said = excerpt("; ".join(map(short_text, wrong)), _LONGEST_LINE)
-            self.one_liners.append(f"{short_name_of(row.node_id)}: {' '.join(said.split())}")
+            self.one_liners.append(f"{short_name(row.node_id)}: {' '.join(said.split())}")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> Iterator[None]:
@@ -157,15 +157,16 @@ class ShownFailures:
         shown = [(faults[place], count) for place, count in groups[: self._most]]
         for report, count in shown:
             if count > 1:
-                text = f"{report.longrepr}\n  {count} times: the first was {short_name(report)}"
+                text = f"{report.longrepr}\n  {count} times: the first was {short_name(report.nodeid)}"
                 report.longrepr = CaseText(text, report.location)
         lines = []
         if self._quiet and len(worst) > _IN_FULL_QUIETLY:
-            self.one_liners += [f"{short_name(report)}: {_headline(report)}" for report in worst]
+            self.one_liners += [f"{short_name(report.nodeid)}: {_headline(report)}" for report in worst]
             worst = []
         if self._quiet and len(shown) > _IN_FULL_QUIETLY:
             self.one_liners += [
-                f"{count} × {_headline(report)} (first: {short_name(report)})" for report, count in shown
+                f"{count} × {_headline(report)} (first: {short_name(report.nodeid)})"
+                for report, count in shown
             ]
             shown = []
         stats.update({"failed": failed + worst, "error": errors + [report for report, _ in shown]})
@@ -201,12 +202,7 @@ def _is(report: Any, verdict: str) -> bool:
     return isinstance(carried, dict) and "hand_written" not in carried and carried.get("verdict") == verdict
 
 
-def short_name(report: Any) -> str:
-    """Return the part of a report's node id behind its file."""
-    return short_name_of(str(report.nodeid))
-
-
-def short_name_of(node_id: str) -> str:
+def short_name(node_id: str) -> str:
     """Return the part of a node id behind its file."""
     return node_id.rpartition("::")[2]
 

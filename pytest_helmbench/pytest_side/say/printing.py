@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.core.scrub import quoted, scrub
@@ -21,6 +22,12 @@ def in_ci() -> bool:
 def in_github_actions() -> bool:
     """Return whether this is a job of GitHub Actions, which shows a summary and annotations."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def shown_path(path: Path, start: Path) -> str:
+    """Return a path as seen from the folder where pytest was started; one elsewhere in full."""
+    path = path.absolute()
+    return str(path.relative_to(start) if path.is_relative_to(start) else path)
 
 
 class Line(str):

@@ -18,7 +18,7 @@ from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.gateway.providers.servers import is_embedded
 from pytest_helmbench.pytest_side.say.announcement import DryRow, after_dry_run, dry_run_lines, run_price
-from pytest_helmbench.pytest_side.say.printing import Line, in_ci
+from pytest_helmbench.pytest_side.say.printing import Line, in_ci, shown_path
 from pytest_helmbench.pytest_side.say.run_names import (
     names_of_benchmarks,
     planned_names,
@@ -37,9 +37,18 @@ from pytest_helmbench.reports.run_cautions import (
     unstated_sentence,
 )
 from pytest_helmbench.reports.run_facts import mean_losses
-from pytest_helmbench.reports.score_lines import corrections
+from pytest_helmbench.reports.score_lines import PART_INDENTS, corrections
 from pytest_helmbench.reports.standings_tables import pair_sentences
-from pytest_helmbench.reports.tables import cost_text, count_text, listed, rate, reasons_text, share, table
+from pytest_helmbench.reports.tables import (
+    cost_text,
+    count_text,
+    labelled,
+    listed,
+    rate,
+    reasons_text,
+    share,
+    table,
+)
 from pytest_helmbench.results.gates import JudgedCases
 from pytest_helmbench.results.losses import Losses
 from pytest_helmbench.results.run_counts import RunCounts
@@ -51,7 +60,7 @@ from pytest_helmbench.run.plan import Plan, PlannedRun
 from pytest_helmbench.run.selecting import sample_text
 from pytest_helmbench.scoring.breakdown import Speed
 from pytest_helmbench.scoring.intervals import Interval
-from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
+from pytest_helmbench.scoring.run_score import FloorState, RunScore
 from pytest_helmbench.scoring.thresholds import breach_text
 from pytest_helmbench.store.fault import StoreError
 
@@ -190,13 +199,8 @@ def _closing(coordinator: Coordinator, start: Path, reported: int | None) -> str
     judged = f"{done} judged in {took} s{f' ({pace})' if pace else ''}"
     if reported is not None and done > reported:
         judged += f", {done - reported} not in pytest's count"
-    files = [_from(path, start) for path in coordinator.files]
-    return " · ".join((judged, f"{numbers_text(runs.tallies)} in {_from(runs.db, start)}", *files))
-
-
-def _from(path: Path, start: Path) -> str:
-    path = path.absolute()
-    return str(path.relative_to(start) if path.is_relative_to(start) else path)
+    files = [shown_path(path, start) for path in coordinator.files]
+    return " · ".join((judged, f"{numbers_text(runs.tallies)} in {shown_path(runs.db, start)}", *files))
 
 
 def summary_runs(plan: Plan, coordinator: Coordinator, counts: Mapping[int, RunCounts]) -> list[SummaryRun]:
@@ -429,17 +433,10 @@ def _constant_row(constant: Fraction, runs: Sequence[SummaryRun], columns: int) 
 
 def _part_rows(score: RunScore, columns: int) -> Iterator[_Row]:
     """Yield the rows of the parts of a run, indented by their level."""
-    for pillar in score.pillars:
-        inside = [part for part in score.behaviours if part.code.startswith(f"{pillar.code}-")]
-        yield _part_row("  ", pillar, columns)
-        yield from (_part_row("    ", part, columns) for part in inside)
-    yield from (_part_row("  ", group, columns) for group in score.groups)
-
-
-def _part_row(indent: str, part: Score, columns: int) -> _Row:
-    right, unjudged = share(part.pass_rate), str(part.planned_rows - part.judged_rows)
-    cells = [indent + part.code, _number(part.score), _interval(part.interval), right, unjudged]
-    return _Row([*cells, *[""] * (columns - len(cells))])
+    for kind, part in score.parts:
+        figures = _number(part.score), _interval(part.interval), share(part.pass_rate)
+        cells = [PART_INDENTS[kind] + part.code, *figures, str(part.planned_rows - part.judged_rows)]
+        yield _Row([*cells, *[""] * (columns - len(cells))])
 
 
 def _cells(run: SummaryRun, head: Sequence[str], pillars: Sequence[str]) -> list[str]:
@@ -540,11 +537,6 @@ def _lost(losses: Losses, titles: Mapping[str, str], most: int) -> list[str]:
         for code, lost in shown
         if lost != "0.0"
     ]
-
-
-def labelled(label: str, text: str) -> str:
-    """Return a line of the summary with its label."""
-    return f"{label:<12} {text}"
 
 
 def not_judged_lines(runs: Sequence[SummaryRun], hint: str) -> Iterator[str]:
