@@ -43,8 +43,7 @@ def stand_in_text(answers: int, judge: str) -> str:
 
 def cautions(report: RunReport) -> tuple[str, ...]:
     """Return all cautions of a run, one sentence each: `doubts` first."""
-    found = doubts(report)
-    return (*found, *(line for line in _remarks(report) if line not in found))
+    return (*doubts(report), *remarks(report))
 
 
 def doubts(report: RunReport) -> tuple[str, ...]:
@@ -122,7 +121,8 @@ def _doubts(report: RunReport) -> Iterator[str]:
     yield from unstated_sentence(report.counts)
 
 
-def _remarks(report: RunReport) -> Iterator[str]:
+def remarks(report: RunReport) -> Iterator[str]:
+    """Yield the cautions that do not change the meaning of the numbers."""
     run = report.detail
     if run.rescored_from is not None:
         yield f"judged anew from the stored replies of run {run.rescored_from}; nothing was asked"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from pytest_helmbench.reports.tables import count_text, share, table
 from pytest_helmbench.run.selecting import sample_text
@@ -36,7 +36,7 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool, width: int 
     notes = [
         f"{name}: {note}"
         for name, run in scores.items()
-        for note in score_notes(run)
+        for note in (*score_doubts(run), *score_notes(run))
         if note not in run.warnings
     ]
     notes += dict.fromkeys(warning for run in scores.values() for warning in run.warnings)
@@ -125,10 +125,10 @@ def _partial(total: Score, *, beyond_chance: bool) -> list[str]:
     return [] if within is beyond_chance else [text]
 
 
-def score_notes(score: RunScore) -> Sequence[str]:
-    """Return the notes on a score; those that change its meaning come first."""
-    notes, total = score_doubts(score), score.total
-    notes += _partial(total, beyond_chance=False)
+def score_notes(score: RunScore) -> list[str]:
+    """Return the notes on a score beside `score_doubts`."""
+    total = score.total
+    notes = _partial(total, beyond_chance=False)
     unweighted = [part.code for part in score.behaviours if part.unweighted]
     if unweighted:
         notes.append(f"without severities, each case counts 1: {', '.join(unweighted)}")

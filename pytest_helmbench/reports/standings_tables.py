@@ -25,7 +25,7 @@ PAIRS_NOTE = (
 PAIR_HEAD = ("run", "other run", "difference (points)", "p (Holm)", "changed", "which is better")
 _SCOPES = {"selected": "of selected cases only", "shard": "of one shard only"}
 _USUAL = {"status": "complete, whole", "coverage": "100.0 %"}
-_SPEEDS = ("tokens/s", "in all", "calls in flight")
+_SPEEDS = ("tokens/s", "calls in flight")
 TEXT_COLUMNS = frozenset(("model", "status", INTERVAL, "verdict", "own total", "notes"))
 
 
@@ -78,7 +78,6 @@ def standings_table(board: Board) -> StandingsTable:
     if len(standings) > 1:
         columns += [
             ("tokens/s", [rate(standing.report.speed.tokens_per_second) for standing in standings]),
-            ("in all", [rate(standing.report.speed.run_tokens_per_second) for standing in standings]),
             ("calls in flight", [str(standing.report.speed.in_flight or "-") for standing in standings]),
             ("median time", [seconds(standing.report.speed.median_ms) for standing in standings]),
             ("notes", marks),

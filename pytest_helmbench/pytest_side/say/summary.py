@@ -150,18 +150,13 @@ def _variant_lines(plan: Plan, coordinator: Coordinator) -> Iterator[str]:
     """Yield whether the variants of one model differ beyond chance; nothing where no model has several."""
     runs = coordinator.runs
     often = Counter(run.model_id for run in plan.runs)
-    keys = [
-        run.key for run in plan.runs if often[run.model_id] > 1 and runs.run_ids.get(run.key) in runs.scored
-    ]
-    if len(keys) < 2 or plan.shard is not None:
+    planned = [runs.run_ids.get(run.key, 0) for run in plan.runs if often[run.model_id] > 1]
+    found = [(run_id, runs.scored[run_id]) for run_id in planned if run_id in runs.scored]
+    if len(found) < 2 or plan.shard is not None:
         return
     with suppress(StoreError):  # another line says so
-        reports = [
-            run_report(runs.db, run_id, scored=runs.scored[run_id])
-            for run_id in map(runs.run_ids.get, keys)
-            if run_id
-        ]
-        for board in boards([one for one in reports if one is not None]):
+        reports = [run_report(runs.db, run_id, scored=scored) for run_id, scored in found]
+        for board in boards(filter(None, reports)):
             yield from pair_sentences(board)
 
 

@@ -243,7 +243,11 @@ def _details(
         found["s"] = step_rows(steps)
     if row.words is not None:
         cells = columns.cells(row.words, with_text=with_text)
-        known = {name: _cell(value) for name, value in cells.items() if value is not None}
+        known = {
+            name: scrubbed(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
+            for name, value in cells.items()
+            if value is not None
+        }
         if known:
             found["w"] = known
     return found
@@ -278,12 +282,6 @@ def _call(call: CallRow, *, with_text: bool) -> list[object]:
         _shortened(call.cost_usd, 3),
         scrub(call.provider_model or ""),
     ]
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
-    return scrub(value) if isinstance(value, str) else value
 
 
 def _texts(row: ResultRow, steps: Sequence[Event]) -> dict[str, object]:
@@ -330,10 +328,8 @@ def step_texts(events: Sequence[Event]) -> Iterator[list[str]]:
         said = {
             name: value
             for name, value in event.payload.items()
-            if isinstance(value, str | list | dict) and value
+            if isinstance(value, str | list | dict) and value and name not in _OURS
         }
-        for name in _OURS:
-            said.pop(name, None)
         if said:
             title = " ".join((f"step {number}: {event.type}", *_facts(event.payload)[:1]))
             text = next(iter(said.values())) if len(said) == 1 else said

@@ -41,7 +41,6 @@ from pytest_helmbench.reports.page.columns import (
 )
 from pytest_helmbench.reports.page.first_screen import PageBoard, WorstCase, page_board
 from pytest_helmbench.reports.page.parts import PagePart
-from pytest_helmbench.reports.run_cautions import cautions, doubts
 from pytest_helmbench.reports.run_facts import cost_cells, rate_text
 from pytest_helmbench.reports.tables import cost_text, points_lost, rate, reasons_text, seconds, share
 from pytest_helmbench.results.gates import JudgedCases, RunGates, gates_of_session
@@ -237,7 +236,6 @@ def _environment() -> Environment:
         "lasted": lambda run: seconds(_milliseconds(run.started_at, run.completed_at)),
         "run_cost_text": run_cost_text,
         "gates": gates,
-        "remarks_of": lambda report: [one for one in cautions(report) if one not in doubts(report)],
         "worst_five": _worst_five,
     }
     return environment

@@ -15,7 +15,7 @@ from pytest_helmbench.reports.page.columns import Messages, message_line
 from pytest_helmbench.reports.page.plots import ROUND, ForestRow, forest, free_level, log_ticks, ticks_of
 from pytest_helmbench.reports.run_cautions import constant_doubt, doubts, flagging
 from pytest_helmbench.reports.standings_tables import StandingsTable, standings_table
-from pytest_helmbench.reports.tables import cost_text, listed, points_lost, seconds, share
+from pytest_helmbench.reports.tables import listed, points_lost, seconds, share
 from pytest_helmbench.results.losses import CaseRepetition
 from pytest_helmbench.results.run_report import RunReport
 from pytest_helmbench.results.standings import Board
@@ -27,7 +27,7 @@ _CASES = 5
 _DISC, _DOTS = 19, 620
 """Width of a mark and of its axis, in pixels; a wider axis has more room between marks."""
 _FIRST = ("run", "model", "score", INTERVAL, "right")
-_INSTEAD = frozenset(("coverage", "evaluations", "cost USD", "in all", "median time"))
+_INSTEAD = frozenset(("coverage", "evaluations", "cost USD", "median time"))
 """Columns of other reports that a page says in fewer: `not judged`, `USD`, `time`."""
 _OF_ONE = frozenset(("verdict", "own total"))
 
@@ -86,7 +86,12 @@ def page_board(
     table = standings_table(board)
     reports = tuple(one.report for one in board.standings)
     found = dict(zip(table.head, zip(*table.rows, strict=True), strict=True))
-    columns = {name: found.pop(name) for name in _FIRST} | _figures(reports)
+    columns = {name: found.pop(name) for name in _FIRST}
+    columns |= {
+        "not judged": tuple(f"{one.detail.total_tests - one.counts.judged:,}" for one in reports),
+        "USD": found["cost USD"],
+        "time": tuple(seconds(one.speed.median_ms) for one in reports),
+    }
     columns |= {name: cells for name, cells in found.items() if name not in _INSTEAD}
     columns["status"] = tuple(cell.removesuffix(", whole") for cell in columns["status"])
     intervals, cautions = zip(*(cell.partition(" (")[::2] for cell in columns[INTERVAL]), strict=True)
@@ -116,16 +121,6 @@ def page_board(
         tuple(_doubts(reports)),
         _lost_cases(reports, messages),
     )
-
-
-def _figures(reports: Sequence[RunReport]) -> dict[str, tuple[str, ...]]:
-    """Return the figures of each run beside its score."""
-    counts = [report.counts for report in reports]
-    return {
-        "not judged": tuple(f"{report.detail.total_tests - report.counts.judged:,}" for report in reports),
-        "USD": tuple(cost_text(count.known_cost_usd, count.unknown_costs) for count in counts),
-        "time": tuple(seconds(report.speed.median_ms) for report in reports),
-    }
 
 
 def _with_constants(rows: Sequence[BoardRow], head: Sequence[str], board: Board) -> Sequence[BoardRow]:
