@@ -62,8 +62,8 @@ def announcement(
     """Return the line before the first call.
 
     Args:
-        left: The part that is not on record: its calls are certain; agents and packs may make more.
-        cache_mode: Stored replies may make the calls fewer, or stand for all.
+        left: The part of the plan that is not on record; agents and packs may make more calls than it has.
+        cache_mode: With stored replies there may be fewer calls, or none.
         concurrency: Most calls in flight.
         price: None when a price is unknown.
         bounds: Models by the most tokens of a reply that the budget allows.
