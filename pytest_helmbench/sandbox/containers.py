@@ -269,7 +269,7 @@ class ContainerEngine(Engine):
                     f"{image}: {spec.workdir} cannot be copied out of the image ({last_words(copied)})"
                 )
         finally:
-            self._remove_soon(name)
+            self.remove_soon(name)
 
     async def execute(self, spec: BoxSpec, workspace: Workspace, command: Command, streams: Streams) -> Ended:
         """Run a command in a fresh container."""
@@ -292,7 +292,7 @@ class ContainerEngine(Engine):
             )
             return await self._explained(name, ended, limits)
         finally:
-            self._remove_soon(name)
+            self.remove_soon(name)
 
     async def open_living(self, spec: LivingSpec) -> LivingBox:
         """Start a container that stays.
@@ -312,7 +312,7 @@ class ContainerEngine(Engine):
                 )
             return await LivingBox.started(self, spec, name)
         except BaseException:
-            self._remove_soon(name)
+            self.remove_soon(name)
             raise
 
     async def close(self) -> None:
@@ -451,7 +451,7 @@ class ContainerEngine(Engine):
             return replace(ended, exit_code=None, reason=f"more than {limits.memory_bytes} bytes of memory")
         return ended
 
-    def _remove_soon(self, name: str) -> None:
+    def remove_soon(self, name: str) -> None:
         """Remove a container while others run, many with one command."""
         self._done.append(name)
         if self._removal is None:

@@ -131,7 +131,7 @@ class LivingBox:
         pid = int(words[0])
         box._group = container_group(pid, words[1]) if pid else None
         box._main = process_owner(pid) if box._group else None
-        if spec.workdir:
+        if spec.workdir and spec.workdir not in ("/", words[2]):  # engines make that of the image
             made = await box.run(Command(("mkdir", "-p", "--", spec.workdir), workdir="/"), user="0")
             if made.exit_code != 0:
                 raise SandboxError(f"{spec.image}: {spec.workdir} cannot be made ({last_words(made)})")
@@ -267,7 +267,7 @@ class LivingBox:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.remove()
+        self._engine.remove_soon(self.name)
 
     async def _told(self, word: str) -> None:
         told = await self._engine.tool(word, self.name)

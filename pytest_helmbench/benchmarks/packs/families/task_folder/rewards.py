@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import posixpath
 import tarfile
 from collections.abc import Mapping
 
@@ -20,6 +21,7 @@ REWARDS = ("/logs/verifier/reward.json", "/logs/verifier/reward.txt")
 _REWARD = "reward"
 _LARGEST_REWARD = 64 * 1024
 _LARGEST_ARCHIVE = 256 * 1024
+_LARGEST_LOGS = 8 * 1024 * 1024
 _OUTPUT_BYTES = 64 * 1024
 
 
@@ -104,31 +106,40 @@ def _explained(fault: str, ended: Ended) -> str:
 
 
 async def _found(place: TaskPlace, box: LivingBox) -> Reward:
+    found = await _plain_files(place, box, posixpath.dirname(REWARDS[0]), _LARGEST_LOGS)
+    if found is None:  # there is much beside them
+        found = {}
+        for path in REWARDS:
+            found.update(await _plain_files(place, box, path, _LARGEST_ARCHIVE) or {path: b"too large"})
     for path in REWARDS:
-        text = await _plain_file(place, box, path)
-        if text is None or not text.strip():
-            continue
-        try:
-            return Reward(_credits(text, as_json=path.endswith(".json")))
-        except (ValueError, RecursionError) as error:
-            return Reward({}, f"{path} {error}")
+        text = found.get(path, b"")
+        if text.strip():
+            try:
+                return Reward(_credits(text, as_json=path.endswith(".json")))
+            except (ValueError, RecursionError) as error:
+                return Reward({}, f"{path} {error}")
     return Reward({}, "its verifier wrote no reward")
 
 
-async def _plain_file(place: TaskPlace, box: LivingBox, path: str) -> bytes | None:
-    """Return a file of an ended box; None where no plain file stands there."""
-    copied = place.passage / "reward.tar"
+async def _plain_files(
+    place: TaskPlace, box: LivingBox, path: str, limit_bytes: int
+) -> dict[str, bytes] | None:
+    """Return the rewards of an ended box that are plain files; None where more than a limit lies at a path."""
+    copied, found = place.passage / "rewards.tar", {}
     with copied.open("w+b") as file:
         try:
-            if not await box.take(path, file, _LARGEST_ARCHIVE):
-                return None
+            if not await box.take(path, file, limit_bytes):
+                return {}
         except TooLargeError:
-            return b"too large"
+            return None
         file.seek(0)
         with tarfile.open(fileobj=file, mode="r:") as archive:
-            member = archive.next()
-            content = archive.extractfile(member) if member is not None and member.isreg() else None
-            return None if content is None else content.read(_LARGEST_REWARD)
+            for member in archive:
+                name = posixpath.join(posixpath.dirname(path), member.name)
+                content = archive.extractfile(member) if name in REWARDS and member.isreg() else None
+                if content is not None:
+                    found[name] = content.read(_LARGEST_REWARD)
+    return found
 
 
 def _credits(text: bytes, *, as_json: bool) -> dict[str, float]:
