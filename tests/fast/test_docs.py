@@ -21,7 +21,7 @@ _MOST_WORDS = {
     "docs/evidence.md": 2_500,
     **{f"docs/{name}.md": 700 for name in TASK_PAGES},
 }
-_MOST_WORDS_IN_ALL = 22_700
+_MOST_WORDS_IN_ALL = 23_000
 _STUMBLED_OVER = re.compile(
     r"told apart|\bnobody\b|\bwhoever\b|\bsomebody\b|\bheld to\b|\bstands? for\b|\bsaid of\b|\bon record\b"
     r"|\b(?:is|are|was|were|be|been) told\b|\bwhat (?:came|comes|became|becomes) of\b"
