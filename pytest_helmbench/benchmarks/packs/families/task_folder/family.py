@@ -195,7 +195,7 @@ class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
         """Return whether the verifier comes to an end over what no agent has touched; found once per task."""
 
         async def look() -> bool:
-            async with open_task(place.row, place.tools) as fresh:
+            async with open_task(replace(place.row, events=[]), place.tools) as fresh:
                 handed = await self.hand_over(fresh, "")
                 return (await _finding(fresh, handed)).reason != _NO_REWARD
 
@@ -218,6 +218,7 @@ async def _judged_in_own_box(place: TaskPlace) -> Reward:
     try:
         await put(place.box, verifier_load(place, own=True), place.passage)
     except ArchiveRefusedError as error:
+        await place.box.kill()
         return Reward({}, f"its tests cannot be put where the agent worked ({error})")
     return await judged_in(place, place.box)
 
