@@ -15,7 +15,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import CaseWords, RunWords
 from pytest_helmbench.core.outcome import Evaluation, Verdict
 from pytest_helmbench.core.scrub import excerpt, full_observed, quoted, scrub
-from pytest_helmbench.core.tools import MadeCall
+from pytest_helmbench.core.tools import MadeCall, tool_calls
 from pytest_helmbench.options.recorded_settings import given_settings
 from pytest_helmbench.reports.headline import figure
 from pytest_helmbench.reports.panel_tables import judgement_lines
@@ -298,7 +298,9 @@ def prompt_text(row: ResultRow) -> str:
         lines += [f"[{title}]", *(line and f"  {line}" for line in text.split("\n"))]
     if not lines and row.request is not None:
         for message in sent_messages(row.request):
-            lines += [f"[{message.get('role')}]", *scrub(str(message.get("content"))).split("\n")]
+            called = [f"{call.name} {call.arguments}" for call in tool_calls(message, 0)]
+            said = [str(content)] if (content := message.get("content")) is not None else []
+            lines += [f"[{message.get('role')}]", *scrub("\n".join((*said, *called))).split("\n")]
     return "\n".join(lines)
 
 
