@@ -48,27 +48,30 @@ class Load:
 
     Args:
         folders: That are made, open to all users.
-        archive: A tar file whose entries come along as they are; None for none.
-        trees: Folders of this machine, each with its place in the box, where they join what stands there.
+        base: Folders of this machine, each with its place in the box, where they join what stands there.
+        archive: A tar file whose entries come along as they are; None for none. It goes over `base`.
+        trees: More folders of this machine, over those before.
         texts: Contents by path, which all users may write.
+        replaced: Paths that are removed before, so that what is not put there does not stand there.
     """
 
     folders: Sequence[str] = ()
+    base: Sequence[tuple[Path, str]] = ()
     archive: Path | None = None
     trees: Sequence[tuple[Path, str]] = ()
     texts: Mapping[str, bytes] = field(default_factory=dict)
+    replaced: Sequence[str] = ()
 
     def write(self, file: tarfile.TarFile) -> None:
         """Write it all; names lead from `/`."""
         for name in self.folders:
             file.addfile(_Entry(name, tarfile.DIRTYPE, 0o777))
+        _add_trees(file, self.base)
         if self.archive is not None:
             with tarfile.open(self.archive) as other:
                 for member in other:
                     file.addfile(member, other.extractfile(member) if member.isreg() else None)
-        for source, place in self.trees:
-            for path in sorted(source.iterdir()):
-                file.add(path, f"{place}/{path.name}"[1:], filter=_of_root)
+        _add_trees(file, self.trees)
         for name, content in self.texts.items():
             file.addfile(_Entry(name, tarfile.REGTYPE, 0o666, len(content)), BytesIO(content))
 
@@ -151,8 +154,11 @@ async def _opened(
         label=row.task.id,
     )
     async with await engine.open_living(spec) as box:
-        loose = () if needs.loose is None else ((source / needs.loose, box.workdir),)
-        await put(box, replace(load, folders=LOGS, trees=(*loose, *load.trees)), passage)
+        loose = None if box.workdir in load.replaced else needs.loose
+        base = () if loose is None else ((source / loose, box.workdir),)
+        if load.replaced:
+            await box.run(Command(("rm", "-rf", "--", *load.replaced), workdir="/"), user="0")
+        await put(box, replace(load, folders=LOGS, base=base), passage)
         if needs.health is not None:
             await _be_healthy(box, needs.health)
         yield box
@@ -209,6 +215,12 @@ class _Entry(tarfile.TarInfo):
         self.type = kind
         self.mode = mode
         self.size = size
+
+
+def _add_trees(file: tarfile.TarFile, trees: Sequence[tuple[Path, str]]) -> None:
+    for source, place in trees:
+        for path in sorted(source.iterdir()):
+            file.add(path, f"{place}/{path.name}"[1:], filter=_of_root)
 
 
 def _of_root(member: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -224,8 +224,11 @@ async def _judged_in_own_box(place: TaskPlace) -> Reward:
 
 
 async def _judged_afresh(place: TaskPlace, work: HandedOver) -> Reward:
+    task, load = place.task, replace(verifier_load(place, own=False), archive=work.archive)
+    if not task.separate:  # else artifacts join what the verifier's box has
+        load = replace(load, replaced=[one.path for one in _wanted(task, place.box) if not one.exclude])
     try:
-        async with place.fresh_box(replace(verifier_load(place, own=False), archive=work.archive)) as box:
+        async with place.fresh_box(load) as box:
             return await judged_in(place, box)
     except ArchiveRefusedError as error:
         return Reward({}, f"what was handed over cannot be put into a fresh box ({error})")
