@@ -28,6 +28,7 @@ class Checked:
         errors: In file order; `warnings` likewise.
         stakes: What its cases weigh; empty where all weigh the same.
         broken: How many cases cannot run, in words; empty for none.
+        attacks: How many attacks passed, in words; empty where none was tried.
     """
 
     healthy: str
@@ -35,6 +36,7 @@ class Checked:
     warnings: tuple[Problem, ...] = ()
     stakes: tuple[Stake, ...] = ()
     broken: str = ""
+    attacks: str = ""
 
 
 class Stake(NamedTuple):

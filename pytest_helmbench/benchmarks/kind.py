@@ -91,12 +91,14 @@ class SessionValues:
         environ: Where programs and keys are looked up.
         loop: Returns the event loop of the process, which is started when it is needed first.
         note: Says something in the summary.
+        attacks: A check tries what must not pass, though it solves nothing.
     """
 
     settings: Options
     environ: Mapping[str, str]
     loop: Callable[[], LoopThread]
     note: Callable[[str], None]
+    attacks: bool = False
 
     def trust_hint(self, root: Path) -> str:
         """Return how the user trusts a benchmark; empty where he does, so that its code counts as his own."""

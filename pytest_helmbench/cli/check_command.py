@@ -47,7 +47,8 @@ class _Found:
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @as_json_option
 @unprotected_option
-def check_command(path: Path | None, *, as_json: bool, unprotected: bool) -> int:
+@click.option("--attack", is_flag=True, help="Try what solves nothing on each row of packs: none may pass.")
+def check_command(path: Path | None, *, as_json: bool, unprotected: bool, attack: bool) -> int:
     """Report every problem of a benchmark by file and line.
 
     No model is called. The rows of a pack are tried with their own answers: right ones must pass, wrong ones must
@@ -58,7 +59,8 @@ def check_command(path: Path | None, *, as_json: bool, unprotected: bool) -> int
     The exit code is 1 when there are errors. Warnings never change it.
     """
     settings = Project.at(Path.cwd()).settings(unprotected=unprotected or None)
-    with kept_values(settings) as session:
+    with kept_values(settings) as values:
+        session = replace(values, attacks=attack)
         found = [_checked(root, session, _anchor_problems(root, settings)) for root in _places(path)]
     if as_json:
         say_json([entry for item in found for entry in _records(item)])
@@ -126,6 +128,8 @@ def _report(item: _Found) -> Iterator[str]:
         yield f"{item.root}: cannot be read; {counts}"
         return
     yield f"{checked.healthy}; {counts}"
+    if checked.attacks:
+        yield checked.attacks
     if checked.broken:
         yield f"{checked.broken}: they count as planned and not judged"
     stakes = (CaseStake(one.behaviour, exact(one.weight), one.unit, one.points) for one in checked.stakes)

@@ -23,7 +23,7 @@ _SLACK = 1.02
 """A figure of lines is set anew with every issue; between two issues, changes may exceed it by this factor."""
 _PACKAGE_LINES = 80_422
 _ROOM_LINES = {
-    "benchmarks/packs": 14_628,
+    "benchmarks/packs": 14_780,
     "benchmarks/bench_packs": 5_273,
     "benchmarks/scenario_trees": 5_413,
     "benchmarks": 2_002,
@@ -40,7 +40,7 @@ _ROOM_LINES = {
     "cli": 2_933,
     "files, judging, options, plugin": 4_538,
 }
-_TEST_LINES = 58_637
+_TEST_LINES = 58_800
 _MOST = {"modules": 410, "settings": 76, "commands": 20, "dependencies": 15}
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
 from pytest_helmbench.benchmarks.kind import SessionValues
+from pytest_helmbench.benchmarks.packs.attacks import attacked
 from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of, messages_of
 from pytest_helmbench.benchmarks.packs.format.manifest import PACK_SCHEMA
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
@@ -126,10 +127,12 @@ def _advice(pack: Pack) -> Iterator[Problem]:
 
 async def _self_checked(
     root: Path, session: SessionValues
-) -> tuple[Sequence[Sequence[Problem]], Mapping[str, int]]:
+) -> tuple[Sequence[Sequence[Problem]], Mapping[str, int], Checked]:
     loader = PackLoader(session.settings, session.note)
     try:
-        return await loader.self_check_all(root)
+        findings, skipped = await loader.self_check_all(root)
+        attacks = await attacked(loader.load(root, ())) if session.attacks else Checked("")
+        return findings, skipped, attacks
     finally:
         await loader.close()
 
@@ -154,15 +157,16 @@ class PackAuthoring:
         """See `Authoring.check`; rows are checked against their own answers, in a sandbox or not at all."""
         pack = load_pack(root, table_options=table_options_of(session.settings))
         network = session.settings.packs.network.value
-        findings, skipped = asyncio.run(_self_checked(root, session))
+        findings, skipped, attacks = asyncio.run(_self_checked(root, session))
         notes = [
             Problem(pack.manifest.path, None, f"{counted(rows, 'row')} not self-checked: {why}")
             for why, rows in skipped.items()
         ]
         return Checked(
             f"{pack.id}: {counted(len(pack.rows) - len(findings), 'healthy row')}",
-            (*pack.all_problems(), *chain.from_iterable(findings)),
-            (*pack.warnings_of(gives_network=network == "task"), *_advice(pack), *notes),
+            (*pack.all_problems(), *chain.from_iterable(findings), *attacks.errors),
+            (*pack.warnings_of(gives_network=network == "task"), *_advice(pack), *notes, *attacks.warnings),
+            attacks=attacks.attacks,
         )
 
     def read(self, root: Path, session: SessionValues) -> ReadPack:

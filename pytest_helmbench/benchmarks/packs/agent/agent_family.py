@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
 from pytest_helmbench.benchmarks.packs.families.family import Family, Trial
+from pytest_helmbench.benchmarks.packs.families.text.text_family import leaves
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, PlannedFile
 from pytest_helmbench.core.granted import NOTHING_NAMED, Granted
 from pytest_helmbench.core.json_types import JsonObject
@@ -205,6 +206,24 @@ class AgentFamily(Family, Generic[Place, Work]):
     @abstractmethod
     def workers(self, row: AgentRow, tools: RowTools) -> Iterator[Worker]:
         """Yield those by which a row proves itself."""
+
+    def hidden_texts(self, task: PackTask, _tools: RowTools) -> Iterator[tuple[str, str]]:
+        """Yield what no agent's box may hold, by name: long texts and files of `eval`."""
+        for name, value in task.evaluation().items():
+            for text in leaves(value):
+                if "\n" in text:
+                    yield f"eval.{name}", text
+        for item in task.eval_files:
+            if item.source.is_file():
+                yield item.path, item.source.read_text("utf-8", "replace")
+
+    def result_paths(self, _task: PackTask) -> tuple[str, ...]:
+        """Return the files in which a row looks for results, by name."""
+        return ()
+
+    def files_of(self, _work: Work) -> Mapping[str, str]:
+        """Return the files that were handed over, each with a word that changes with its content."""
+        return {}
 
     async def finding(self, row: AgentRow, session: AgentSession, tools: RowTools) -> AgentFinding:
         """Lay out a row, let an agent work on it, and judge what it leaves.

@@ -72,6 +72,12 @@ class HandedOver:
         figures = {"sha256": self.digest, "bytes": self.size_bytes, "files": self.files}
         return Event("handed_over", figures, utc_now())
 
+    def contents(self) -> dict[str, str]:
+        """Return the SHA-256 (hex) of each file, by absolute path."""
+        with tarfile.open(self.archive) as taken:
+            files = ((f"/{one.name}", taken.extractfile(one)) for one in taken if one.isreg())
+            return {name: hashlib.sha256(file.read()).hexdigest() for name, file in files if file}
+
 
 async def hand_over(box: LivingBox, wanted: Sequence[WantedPath], archive: Path) -> HandedOver:
     """Copy paths out of a frozen box; the engine does it, and no program of the box takes part.

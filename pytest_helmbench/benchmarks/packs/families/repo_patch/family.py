@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
@@ -105,6 +106,12 @@ class RepoPatch(AgentFamily[PatchWorkplace, str]):
 
     async def judge(self, place: PatchWorkplace, work: str) -> AgentFinding:
         return await evaluate_patch(place.row, work)
+
+    def result_paths(self, task: PackTask) -> tuple[str, ...]:
+        return tuple(filter(None, [artifact_path_of(task)]))
+
+    def files_of(self, work: str) -> Mapping[str, str]:
+        return dict.fromkeys(re.findall(r"^\+\+\+ b/([^\t\n]+)", work, re.MULTILINE), "")
 
     def workers(self, row: AgentRow, _tools: RowTools) -> Iterator[Worker]:
         gold = eval_text(row.task, "gold_patch")

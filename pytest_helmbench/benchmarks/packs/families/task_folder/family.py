@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +63,7 @@ _STEP = "verifier"
 _NO_REWARD = "no_reward"
 _SOLUTION = "/solution"
 _SOLUTION_S = 3600.0
+_LARGEST_TEXT = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +182,18 @@ class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
             if error.memory:
                 return AgentFinding(Verdict.FAILED, "out_of_memory", f"the agent's box: {error}", step=_STEP)
             raise
+
+    def hidden_texts(self, task: PackTask, tools: RowTools) -> Iterator[tuple[str, str]]:
+        folder = tools.files.root / check_of(task, FolderTask).folder
+        for path in sorted(path for name in ("tests", "solution") for path in (folder / name).rglob("*")):
+            if path.is_file() and path.stat().st_size <= _LARGEST_TEXT:
+                yield path.relative_to(folder).as_posix(), path.read_text("utf-8", "replace")
+
+    def result_paths(self, task: PackTask) -> tuple[str, ...]:
+        return tuple(one.source for one in check_of(task, FolderTask).artifacts)
+
+    def files_of(self, work: HandedOver) -> Mapping[str, str]:
+        return work.contents()
 
     def workers(self, row: AgentRow, tools: RowTools) -> Iterator[Worker]:
         yield Worker("the untouched box", SayOnly(), must_pass=False)
