@@ -115,7 +115,7 @@ def validate(document: Document, schema: FormatSchema, definition: str | None = 
         return list(document.faults)
     said = [
         sentence
-        for error in _validator(schema, definition).iter_errors(document.data)
+        for error in validator(schema, definition).iter_errors(document.data)
         if not (document.faults and _is_infinite(error.instance))
         for sentence in _sentences(error)
     ]
@@ -167,7 +167,8 @@ def shown(value: object) -> str:
 
 
 @lru_cache
-def _validator(schema: FormatSchema, definition: str | None) -> Draft202012Validator:
+def validator(schema: FormatSchema, definition: str | None = None) -> Draft202012Validator:
+    """Return what checks values against a schema, or one of its `$defs`."""
     checker = FormatChecker(formats=())
     for name, check in schema.checks.items():
         checker.checks(name, raises=ValueError)(partial(_passes, check))
@@ -218,7 +219,7 @@ def _sentences(error: ValidationError) -> Iterator[_Sentence]:
         what = "known types" if place[-1:] == ("type",) else "known values"
         yield _Sentence(place, said, listed(value, menu, what))
     elif kind == "type":
-        words = _type_words(_names(wanted))
+        words = type_words(_names(wanted))
         yield _Sentence(place, f"{said}, not {words}", hint or f"write {words}{_range(own)}", kind)
     elif kind in ("minimum", "maximum", "exclusiveMinimum"):
         yield _Sentence(place, f"{said}, out of range", hint or f"write a number{_range(own)}")
@@ -257,7 +258,8 @@ def _names(wanted: JsonValue) -> list[str]:
     return [str(item) for item in wanted] if isinstance(wanted, list) else [str(wanted)]
 
 
-def _type_words(wanted: list[str]) -> str:
+def type_words(wanted: list[str]) -> str:
+    """Return types of JSON Schema in words for people."""
     names = wanted if len(wanted) == 1 else [name for name in wanted if name != "null"]
     words = " or ".join(_TYPE_WORDS[name] for name in names)
     return words.replace("text or a number or true or false", "a value")

@@ -142,17 +142,16 @@ def remarks(report: RunReport) -> Iterator[str]:
 def box_sentences(counts: RunCounts) -> Iterator[str]:
     """Yield the room that living boxes were given, and whose memory was not enough; nothing without any."""
     if counts.boxes:
-        engines, cpus, memory = ({*values} for values in zip(*counts.boxes, strict=True))
+        _, engines, cpus, memory, _ = ({*values} for values in zip(*counts.boxes, strict=True))
         given = (
             "+".join(sorted(engines)),
             f"{_span(cpus)} {'cpu' if cpus == {1} else 'cpus'}",
             f"{_span(memory)} MB",
         )
-        lost = [
-            f"{count_text(boxes, part)} out of memory"
-            for part, boxes in counts.out_of_memory.items()
-            if boxes
-        ]
+        killed = Counter[str]()
+        for (part, *_, is_killed), boxes in counts.boxes.items():
+            killed[part] += boxes if is_killed else 0
+        lost = [f"{count_text(boxes, part)} out of memory" for part, boxes in killed.items() if boxes]
         yield scrub(f"boxes: {'; '.join((', '.join(filter(None, given)), *lost))}")
 
 

@@ -42,8 +42,7 @@ class RunCounts:
         unstated: Judged cases whose reply states no answer, and which no model has read.
         form_faults: Judged cases that fell for the form of their reply.
         beside: Judged cases by the mark of their verdict; those without a mark are left out.
-        boxes: Living boxes by engine, processors and MB of memory that they were given.
-        out_of_memory: Those where memory has killed a process, by whose they were: an agent's or a verifier's.
+        boxes: Living boxes by whose they were, engine, processors, MB of memory, and whether that has killed in them.
         neutral_wrong: Failed cases that scores ignore.
         no_cases: Tests that asked no model; they are counted nowhere else.
         calls: Requests sent, by purpose.
@@ -70,8 +69,7 @@ class RunCounts:
     unstated: int = 0
     form_faults: int = 0
     beside: Counter[Beside] = field(default_factory=Counter)
-    boxes: Counter[tuple[str, float, int]] = field(default_factory=Counter)
-    out_of_memory: Counter[str] = field(default_factory=Counter)
+    boxes: Counter[tuple[str, str, float, int, bool]] = field(default_factory=Counter)
     neutral_wrong: int = 0
     no_cases: int = 0
     calls: Counter[str] = field(default_factory=Counter)
@@ -170,8 +168,8 @@ class RunCounts:
         self.parses.update(part.parse for part in outcome.evaluations if part.parse is not None)
         self.beside.update({part.beside for part in outcome.evaluations if part.beside is not None})
         for box in (event.payload for event in outcome.events if event.type == BOX_EVENT):
-            given = (box.get("engine", ""), float(box["cpus"]), int(box["memory_mb"]))
-            self._add_boxes(box["part"], *given, bool(box.get("memory_kills")), 1)
+            given = (box["part"], box.get("engine", ""), float(box["cpus"]), int(box["memory_mb"]))
+            self.boxes[*given, bool(box.get("memory_kills"))] += 1
         self._add(outcome.verdict, outcome.reason, 1, neutral=record.neutral)
         if outcome.judged and not record.neutral:
             stake = abs(record.severity) or 1
@@ -186,8 +184,7 @@ class RunCounts:
             self._add(Verdict(outcome), reason, rows, neutral=bool(neutral))
         self.parses.update({Parse(parse): rows for parse, rows in found.parses.items()})
         self.beside.update({Beside(mark): rows for mark, rows in found.beside.items()})
-        for box in found.boxes:
-            self._add_boxes(*box)
+        self.boxes.update(found.boxes)
         for finish in found.finishes:
             self._add_replies(*finish)
 
@@ -205,12 +202,6 @@ class RunCounts:
         self.inner_thoughts += int(inner_thoughts)
         if word is not None and finish_of(word) is Finish.UNKNOWN:
             self.unknown_finishes[word] += replies
-
-    def _add_boxes(
-        self, part: str, engine: str, cpus: float, memory_mb: int, killed: int, boxes: int
-    ) -> None:
-        self.boxes[engine, cpus, memory_mb] += boxes
-        self.out_of_memory[part] += boxes * killed
 
     def _add(self, verdict: Verdict, reason: str | None, rows: int, *, neutral: bool) -> None:
         self.verdicts[verdict] += rows

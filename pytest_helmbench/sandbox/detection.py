@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -61,23 +62,25 @@ async def find_engine(wanted: Granted[str], *, pull: Granted[bool]) -> Engine | 
     await asyncio.to_thread(remove_leftover_folders)
     if name != AUTO:
         return await next(kind for kind in sandbox_engines() if kind.name == name).find(pull)
-    containers, why_no_containers = await _first(pull, runs_images=True)
-    local, why_no_local = await _first(pull, runs_images=False)
+    taken = [kind for kind in sandbox_engines() if kind.auto_place is not None]
+    containers, why_no_containers = await first_engine((one for one in taken if one.runs_images), pull)
+    local, why_no_local = await first_engine((one for one in taken if not one.runs_images), pull)
     if containers is not None and local is not None:
         return _EitherEngine(containers, local)
     return containers or local or Unavailable("no sandbox: " + "; ".join((*why_no_containers, *why_no_local)))
 
 
-async def _first(pull: Granted[bool], *, runs_images: bool) -> tuple[Engine | None, tuple[str, ...]]:
-    """Return the first engine that works of those that `auto` takes, and why those before it do not."""
+async def first_engine(
+    kinds: Iterable[EngineKind], pull: Granted[bool]
+) -> tuple[Engine | None, tuple[str, ...]]:
+    """Return the first engine that works, and why those before it do not."""
     reasons: list[str] = []
-    for kind in sandbox_engines():
-        if kind.runs_images is runs_images and kind.auto_place is not None:
-            found = await kind.find(pull)
-            if isinstance(found, Engine):
-                return found, tuple(reasons)
-            if not kind.is_variant:
-                reasons.append(found.reason)
+    for kind in kinds:
+        found = await kind.find(pull)
+        if isinstance(found, Engine):
+            return found, tuple(reasons)
+        if not kind.is_variant:
+            reasons.append(found.reason)
     return None, tuple(reasons)
 
 

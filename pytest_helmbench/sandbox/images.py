@@ -14,7 +14,6 @@ from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.whole_file import content_digest
-from pytest_helmbench.sandbox.box import NO_IMAGE, Unavailable
 from pytest_helmbench.sandbox.containers import ContainerEngine
 from pytest_helmbench.sandbox.local import LocalPrograms
 from pytest_helmbench.sandbox.processes import end_launched, last_words
@@ -75,7 +74,7 @@ def content_tag(folder: Path) -> str:
 
 async def image_obstacle(
     engine: ContainerEngine, source: str | Path, rights: ImageRights
-) -> Unavailable | None:
+) -> ImageError | None:
     """Return why there is no image for want of a right; None where there is one, or may be. Nothing is made of it.
 
     Args:
@@ -83,15 +82,21 @@ async def image_obstacle(
         source: Its name, or a folder with a Dockerfile.
         rights: What the user allows.
     """
-    allowed = bool(rights.pull) if isinstance(source, str) else rights.build is not None
-    if allowed:
-        return None
-    name = source if isinstance(source, str) else await asyncio.to_thread(content_tag, source)
-    if await engine.has_image(name):
-        return None
+    lack = _lack(engine, source, rights)
+    return None if lack is None or await engine.has_image(await _name_of(source)) else lack
+
+
+def _lack(engine: ContainerEngine, source: str | Path, rights: ImageRights) -> ImageError | None:
+    """Return what is said where an image is not there and the user does not allow what it takes."""
     if isinstance(source, str):
-        return Unavailable(f"the image {source} is not here; --helmbench-pull would fetch it", NO_IMAGE)
-    return Unavailable(f"its image was not built; {_BUILDS}", NO_IMAGE)
+        reason, hint = f"needs the image {source}, which is not here", f"or {engine.name} pull {source}"
+        return None if rights.pull else ImageError(MISSING, reason, f"--helmbench-pull, {hint}")
+    reason = "needs an image that was not built, since you have not asked for it"
+    return None if rights.build else ImageError(MISSING, reason, _BUILDS)
+
+
+async def _name_of(source: str | Path) -> str:
+    return source if isinstance(source, str) else await asyncio.to_thread(content_tag, source)
 
 
 async def ready_image(
@@ -114,40 +119,28 @@ async def ready_image(
     Raises:
         ImageError: It cannot be had, or may not be.
     """
-    if isinstance(source, str):
-        return await _pulled(engine, source, rights, tell)
-    if not (source / "Dockerfile").is_file():
+    if isinstance(source, Path) and not (source / "Dockerfile").is_file():
         raise ImageError(FAILED, f"has no Dockerfile in {source}")
     try:
-        tag = await asyncio.to_thread(content_tag, source)
-        if await engine.has_image(tag):
-            return tag
-        if rights.build is None:
-            what = "needs an image that was not built, since you have not asked for it"
-            raise ImageError(MISSING, what, _BUILDS)
-        async with _turn(tag.rpartition(":")[2]):
-            if not await engine.has_image(tag):  # another process may have built it meanwhile
+        name = await _name_of(source)
+        if await engine.has_image(name):
+            return name
+        if lack := _lack(engine, source, rights):
+            raise lack
+        if isinstance(source, str):
+            tell("pulling_image", f"The image {name} is fetched.")
+            if refusal := await engine.pull(name):
+                raise SandboxError(f"{engine.name} could not pull its image {name} ({refusal})")
+            return name
+        async with _turn(name.rpartition(":")[2]):
+            if not await engine.has_image(name):  # another process may have built it meanwhile
                 tell("building_image", "The image is built.")
-                await build(engine, source, tag, rights, wall_s)
+                await build(engine, source, name, rights, wall_s)
     except SandboxError as error:
         raise ImageError(FAILED, f"cannot run: {error}") from error
     except OSError as error:
         raise ImageError(FAILED, f"cannot be built ({error})") from error
-    return tag
-
-
-async def _pulled(
-    engine: ContainerEngine, image: str, rights: ImageRights, tell: Callable[[str, str], None]
-) -> str:
-    if not await engine.has_image(image):
-        if not rights.pull:
-            hint = f"--helmbench-pull, or {engine.name} pull {image}"
-            raise ImageError(MISSING, f"needs the image {image}, which is not here", hint)
-        tell("pulling_image", f"The image {image} is fetched.")
-        if refusal := await engine.pull(image):
-            said = f"{engine.name} could not pull its image {image} ({refusal})"
-            raise ImageError(FAILED, f"cannot run: {said}")
-    return image
+    return name
 
 
 @asynccontextmanager

@@ -7,9 +7,9 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
 from pytest_helmbench.benchmarks.packs.task import BoxRoom
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.families.family import Family
     from pytest_helmbench.benchmarks.packs.task import PackTask
 
+Answer = TypeVar("Answer")
+
+_ENGINE, _FENCE = "the engine", "the fence"
 _MEMORY, _CPUS = "boxes: MB of memory", "boxes: hundredths of a CPU"
 _MEMORY_BOUNDS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -163,12 +166,10 @@ class Sandboxes:
         unprotected: Granted[bool] = NOT_ALLOWED,
     ) -> None:
         self._unprotected = unprotected
-        self._fencing: asyncio.Task[Fence | Unavailable] | None = None
         self._mode = mode
         self.pull = pull
         self.note = note
-        self._search: asyncio.Task[Engine | Unavailable] | None = None
-        self._answers: dict[str, asyncio.Task[bool]] = {}
+        self._answers: dict[str, asyncio.Task[Any]] = {}
         self._limiter = Limiter(SessionLimits(1), time.monotonic)
         self._limiter.add_models(room_limits())
 
@@ -183,39 +184,31 @@ class Sandboxes:
 
     async def engine(self) -> Engine | Unavailable:
         """Return what runs foreign code here, or why nothing does."""
-        if self._search is None:
-            self._search = asyncio.get_running_loop().create_task(self._find())
-        return await asyncio.shield(self._search)
+        return await self.once(_ENGINE, partial(find_engine, self._mode, pull=self.pull))
 
     async def fence(self) -> Fence | Unavailable | None:
         """Return what keeps the user's own agent in, or why there is nothing; None where it may run without."""
-        if self._fencing is None:
-            self._fencing = asyncio.get_running_loop().create_task(find_fence(self._mode))
-            found = await asyncio.shield(self._fencing)
-            if isinstance(found, Unavailable) and self._unprotected:
-                self.note("the agent ran with your rights (--helmbench-unprotected)")
-        found = await asyncio.shield(self._fencing)
-        return None if isinstance(found, Unavailable) and self._unprotected else found
+        return await self.once(_FENCE, self._find_fence)
 
-    async def once(self, question: str, ask: Callable[[], Coroutine[None, None, bool]]) -> bool:
+    async def once(self, question: str, ask: Callable[[], Coroutine[None, None, Answer]]) -> Answer:
         """Return the answer to a question that is asked once."""
         if question not in self._answers:
             self._answers[question] = asyncio.get_running_loop().create_task(ask())
-        return await asyncio.shield(self._answers[question])
+        answer: Answer = await asyncio.shield(self._answers[question])
+        return answer
 
     async def close(self) -> None:
         """Remove everything that is still there."""
-        for asking in self._answers.values():
-            asking.cancel()
-        await asyncio.gather(*self._answers.values(), return_exceptions=True)
-        fence = None if self._fencing is None else await self._fencing
-        if isinstance(fence, Fence):
-            await fence.close()
-        if self._search is None:
-            return
-        engine = await self._search
-        if not isinstance(engine, Unavailable):
-            await engine.close()
+        for question, asking in self._answers.items():
+            if question not in (_ENGINE, _FENCE):
+                asking.cancel()
+        for found in await asyncio.gather(*self._answers.values(), return_exceptions=True):
+            if isinstance(found, Engine | Fence):
+                await found.close()
 
-    async def _find(self) -> Engine | Unavailable:
-        return await find_engine(self._mode, pull=self.pull)
+    async def _find_fence(self) -> Fence | Unavailable | None:
+        found = await find_fence(self._mode)
+        if isinstance(found, Unavailable) and self._unprotected:
+            self.note("the agent ran with your rights (--helmbench-unprotected)")
+            return None
+        return found

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
 from hashlib import sha256
 from pathlib import Path
 
@@ -335,7 +336,7 @@ class RecordedOutcomes:
         rules: Evaluations by rule.
         beside: Results by the mark of their verdict; those without one are left out.
         finishes: Replies by their provider's word for their end, and how many thoughts stood inside of them.
-        boxes: Whose, engine, processors, MB, whether memory has killed in them, and how many there were.
+        boxes: By whose they were, engine, processors, MB, and whether memory has killed in them.
     """
 
     results: tuple[tuple[str, str | None, int, int], ...]
@@ -343,7 +344,7 @@ class RecordedOutcomes:
     rules: Mapping[str, int]
     beside: Mapping[str, int]
     finishes: tuple[tuple[str | None, int, int], ...] = ()
-    boxes: tuple[tuple[str, str, float, int, int, int], ...] = ()
+    boxes: Mapping[tuple[str, str, float, int, bool], int] = field(default_factory=dict)
 
 
 def recorded_outcomes(path: Path, run_id: int) -> RecordedOutcomes:
@@ -358,5 +359,5 @@ def recorded_outcomes(path: Path, run_id: int) -> RecordedOutcomes:
                 parses[parse] += rows
         beside = dict(conn.execute(_MARKED, (run_id,)).fetchall())
         finishes = tuple(conn.execute(_FINISHES, (run_id,)).fetchall())
-        boxes = tuple(conn.execute(_BOXES, (run_id,)).fetchall())
+        boxes = {row[:-1]: row[-1] for row in conn.execute(_BOXES, (run_id,))}
     return RecordedOutcomes(results, parses, rules, beside, finishes, boxes)

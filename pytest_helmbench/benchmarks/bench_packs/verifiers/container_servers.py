@@ -16,12 +16,11 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import tail
 from pytest_helmbench.core.granted import NOT_ALLOWED
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.strict_json import a_mapping
-from pytest_helmbench.sandbox.box import Engine, Limits, Unavailable
+from pytest_helmbench.sandbox.box import Engine, Limits
 from pytest_helmbench.sandbox.containers import ContainerEngine, left_behind
-from pytest_helmbench.sandbox.detection import image_engines
+from pytest_helmbench.sandbox.detection import first_engine, image_engines
 from pytest_helmbench.sandbox.images import ImageError, ImageRights, ready_image
 from pytest_helmbench.sandbox.living import LivingBox, LivingSpec
 from pytest_helmbench.sandbox.owners import this_process
@@ -76,7 +75,12 @@ class ContainerVerifier(Running):
         await self._box.remove()
 
     async def last_words(self) -> tuple[str, str]:
-        return await _last_words(self._engine, self._box.name)
+        form = "{{.State.Running}} {{.State.ExitCode}}"
+        state = await self._engine.tool("inspect", "--type", "container", "--format", form, self._box.name)
+        is_running, _, code = state.stdout.decode(errors="replace").strip().partition(" ")
+        logs = await self._engine.tool("logs", "--tail", _LOG_LINES, self._box.name)
+        ended = "" if is_running == "true" else f"its container ended with exit code {code}"
+        return ended, tail(logs.stdout + logs.stderr)
 
 
 class Containers:
@@ -88,7 +92,7 @@ class Containers:
 
     def __init__(self, rights: ImageRights) -> None:
         self._rights = rights
-        self._found: dict[str, Engine | Unavailable] = {}
+        self._found: dict[str | None, tuple[Engine | None, tuple[str, ...]]] = {}
         self._networks: dict[str, _Network] = {}
         self._one_at_a_time = asyncio.Lock()
 
@@ -108,13 +112,11 @@ class Containers:
         kinds = [kind for kind in image_engines() if wanted in (None, kind.name)]
         names = [kind.name for kind in kinds]
         async with self._one_at_a_time:
-            for kind in kinds:
-                if kind.name not in self._found:
-                    self._found[kind.name] = await kind.find(NOT_ALLOWED)
-                found = self._found[kind.name]
-                if isinstance(found, ContainerEngine):
-                    return found
-        reasons = [found.reason for name in names if isinstance(found := self._found[name], Unavailable)]
+            if wanted not in self._found:
+                self._found[wanted] = await first_engine(kinds, NOT_ALLOWED)
+        engine, reasons = self._found[wanted]
+        if engine is not None and engine.containers is not None:
+            return engine.containers
         installed = not all(reason.endswith("is not installed") for reason in reasons)
         none = ", and neither answers here" if len(names) == 2 else ", and none answers here"
         needs = f"needs {' or '.join(names)}{none if wanted is None else ''}"
@@ -155,6 +157,9 @@ class Containers:
         try:
             url = await _address(engine, box.name, network, port)
             verifier = ContainerVerifier(url, engine, box)
+            if not url:
+                said = "".join(await verifier.last_words())
+                raise AbsentVerifierError("failed", f"did not come up: {said}")
             tell("waiting_for_healthcheck", f"The verifier is waited for at {spec.health_path}.")
             await verifier.until_well(spec.health_path, health)
         except BaseException:
@@ -171,11 +176,11 @@ class Containers:
 
     async def close(self) -> None:
         """Remove containers and networks."""
-        for name, engine in self._found.items():
-            if isinstance(engine, ContainerEngine):
-                await engine.close()
-                if name in self._networks:
-                    await engine.tool("network", "rm", self._networks.pop(name).name)
+        engines = [one for one, _ in self._found.values() if isinstance(one, ContainerEngine)]
+        await asyncio.gather(*(engine.close() for engine in engines))
+        for engine in engines:
+            if network := self._networks.pop(engine.name, None):
+                await engine.tool("network", "rm", network.name)
         self._found.clear()
 
     async def _network(self, engine: ContainerEngine) -> _Network:
@@ -209,7 +214,7 @@ async def _new_network(engine: ContainerEngine) -> _Network:
             )
         host = ""
         if closed:
-            host = _host_address(_inspected((await engine.tool("network", "inspect", name)).stdout))
+            host = _host_address((await engine.tool("network", "inspect", name)).stdout)
         if host or not closed:
             break
         await engine.tool("network", "rm", name)  # this machine is not on it
@@ -229,58 +234,37 @@ def _living(spec: VerifierSpec, image: str, network: _Network, port: int) -> Liv
 
 
 async def _address(engine: ContainerEngine, name: str, network: _Network, port: int) -> str:
-    """Return the URL of a container's server.
+    """Return the URL of a container's server; empty where it has none, as when it has ended.
 
     Raises:
-        AbsentVerifierError: It has none, as when it has ended.
+        AbsentVerifierError: It cannot be reached.
     """
-    container = _inspected((await engine.tool("inspect", "--type", "container", name)).stdout)
-    settings = a_mapping(container.get("NetworkSettings"))
-    if network.closed:
-        own = a_mapping(a_mapping(settings.get("Networks")).get(network.name))
-        address = own.get("IPAddress")
-        if address and not _can_listen(network.host):
-            # A request to an address outside our networks could reach a foreign host.
-            raise AbsentVerifierError(
-                "failed", f"cannot be reached: the network of {engine.name} is not one of this machine", _HINT
-            )
-        if address:
-            return f"http://{address}:{port}"
-    elif own_port := a_mapping(_first(a_mapping(settings.get("Ports")).get(f"{port}/tcp"))).get("HostPort"):
-        return f"http://127.0.0.1:{own_port}"
-    raise AbsentVerifierError("failed", f"did not come up: {''.join(await _last_words(engine, name))}")
+    if not network.closed:
+        published = (await engine.tool("port", name, f"{port}/tcp")).stdout.decode(errors="replace").strip()
+        return f"http://127.0.0.1:{published.rpartition(':')[2]}" if published else ""
+    form = f'{{{{(index .NetworkSettings.Networks "{network.name}").IPAddress}}}}'
+    told = await engine.tool("inspect", "--type", "container", "--format", form, name)
+    address = told.stdout.decode(errors="replace").strip()
+    if address and not _can_listen(network.host):
+        # A request to an address outside our networks could reach a foreign host.
+        raise AbsentVerifierError(
+            "failed", f"cannot be reached: the network of {engine.name} is not one of this machine", _HINT
+        )
+    return f"http://{address}:{port}" if address else ""
 
 
-def _inspected(output: bytes) -> JsonObject:
-    """Return the one thing that an engine was asked about; empty when it said nothing that can be read."""
-    try:
-        things: JsonValue = json.loads(output)
-    except ValueError:
-        return {}
-    return a_mapping(_first(things))
-
-
-def _host_address(network: JsonObject) -> str:
+def _host_address(output: bytes) -> str:
     """Return the host's IPv4 address on a network, as podman or as docker describes it; empty for none."""
+    try:
+        (network,) = map(a_mapping, json.loads(output))
+    except (ValueError, TypeError):
+        return ""
     places = network.get("subnets") or a_mapping(network.get("IPAM")).get("Config")
     for place in map(a_mapping, places if isinstance(places, list) else ()):
         address = str(place.get("gateway") or place.get("Gateway") or "")
         if address and ":" not in address:
             return address
     return ""
-
-
-def _first(things: JsonValue) -> JsonValue:
-    return things[0] if isinstance(things, list) and things else None
-
-
-async def _last_words(engine: ContainerEngine, name: str) -> tuple[str, str]:
-    form = "{{.State.Running}} {{.State.ExitCode}}"
-    state = await engine.tool("inspect", "--type", "container", "--format", form, name)
-    is_running, _, code = state.stdout.decode(errors="replace").strip().partition(" ")
-    logs = await engine.tool("logs", "--tail", _LOG_LINES, name)
-    ended = "" if is_running == "true" else f"its container ended with exit code {code}"
-    return ended, tail(logs.stdout + logs.stderr)
 
 
 def _can_listen(address: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import posixpath
 import tarfile
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from pytest_helmbench.benchmarks.packs.agent.agent_family import FindingError
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event, Verdict
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.whole_file import content_digest
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.sandbox.living import LivingBox, TooLargeError
 from pytest_helmbench.sandbox.workspace import SandboxError
@@ -26,7 +26,6 @@ _OVERHEAD = 1024 * _MOST_FILES  # of the headers of an archive
 _PERMISSIONS = 0o1777  # no set-id bits
 _DATA_MODE = 0o644
 _PROGRAMS = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
-_CHUNK = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +117,10 @@ async def hand_over(box: LivingBox, wanted: Sequence[WantedPath], archive: Path)
                         await asyncio.to_thread(passing.add, one, file)
     finally:
         raw.unlink(missing_ok=True)
-    digest = await asyncio.to_thread(_digest, archive)
-    return HandedOver(archive, digest, passing.size_bytes, len(passing.kept), tuple(passing.sentences()))
+    digest = await asyncio.to_thread(content_digest, archive)
+    return HandedOver(
+        archive, digest.hex(), passing.size_bytes, len(passing.kept), tuple(passing.sentences())
+    )
 
 
 class _Passage:
@@ -231,11 +232,3 @@ def _above(path: str, top: str) -> Iterator[str]:
     """Yield the folders between a path and one above it, which is left out."""
     while (path := posixpath.dirname(path)) not in (top, "/"):
         yield path
-
-
-def _digest(archive: Path) -> str:
-    digest = hashlib.sha256()
-    with archive.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -296,7 +296,7 @@ def test_old_keys_are_read(tmp_path: Path) -> None:
             "artifacts[0]: '/app/../etc' is not a path without '..'",
         ),
         ({"root": 'artifacts = [{source = ""}]'}, 2, "artifacts[0].source: '' is not a path without '..'"),
-        ({"root": "artifacts = [1]"}, 2, "artifacts[0]: this is a number, not text or an object"),
+        ({"root": "artifacts = [1]"}, 2, "artifacts[0]: this is a number, not text or a mapping"),
         ({"root": "metadata = 1", "metadata": ""}, None, ""),  # twice
         ({"more": '"a\\u0000b" = 1'}, None, "this holds a NUL character"),
         ({"root": "a = " + "[" * 200 + "]" * 200}, None, "this is nested too deeply"),

@@ -241,16 +241,16 @@ async def _be_healthy(box: LivingBox, check: HealthCheck) -> None:
     """
     started, failures = time.monotonic(), 0
     while True:
-        ended = await box.run(bash(check.command, wall_s=check.timeout_s))
+        ended = await box.run(bash(check.command, wall_s=check.timeout_sec))
         if ended.exit_code == 0:
             return
-        is_starting = time.monotonic() - started < check.start_period_s
+        is_starting = time.monotonic() - started < check.start_period_sec
         failures += not is_starting
         if failures >= check.retries:
             why = excerpt((ended.stderr + ended.stdout).decode(errors="replace").strip()) or ended.reason
             message = f"environment.healthcheck: the box does not become healthy ({why or 'it says nothing'})"
             raise FindingError(Verdict.ERROR, "unhealthy", message)
-        await asyncio.sleep(check.start_interval_s if is_starting else check.interval_s)
+        await asyncio.sleep(check.start_interval_sec if is_starting else check.interval_sec)
 
 
 @asynccontextmanager

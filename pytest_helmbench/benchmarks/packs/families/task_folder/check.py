@@ -6,13 +6,9 @@ Source:
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping
-from functools import cache
-from importlib.resources import files
-
-from jsonschema import Draft202012Validator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields, anything
 from pytest_helmbench.core.json_types import JsonObject, JsonValue, json_objects
@@ -20,15 +16,9 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import RowFaults, check_text, kind_of, named
 from pytest_helmbench.files.source import Fault, suggestion
 from pytest_helmbench.files.strict_json import a_mapping, a_number, a_text, a_whole_number, texts
+from pytest_helmbench.files.validation import shipped_schema, type_words, validator
 
-_TYPES = {
-    "array": "a list",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-    "object": "an object",
-    "string": "text",
-}
+_SCHEMA = shipped_schema("task", __name__)
 COMPOSE = tuple(
     f"{folder}/{name}.{suffix}"
     for folder in ("environment", "tests")
@@ -54,15 +44,9 @@ _IN_MB = {"G": 1024.0, "M": 1.0, "K": 1 / 1024}
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
-@cache
-def _validator() -> Draft202012Validator:
-    """Return what knows the keys and their types."""
-    return Draft202012Validator(json.loads(files(__package__).joinpath("task.json").read_text("utf-8")))
-
-
 def check_task(faults: RowFaults, data: JsonObject) -> None:
     """File what is wrong with a task.toml: wrong types are errors, keys that resemble a known one warnings."""
-    for error in _validator().iter_errors(data):
+    for error in validator(_SCHEMA).iter_errors(data):
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
         where, wanted = "".join(steps).lstrip("."), error.validator_value
         inside = f"{where}." if where else ""
@@ -77,7 +61,7 @@ def check_task(faults: RowFaults, data: JsonObject) -> None:
             for key in {*wanted} - error.instance.keys():
                 faults.error(f"{inside}{key}", "this is missing")
         elif error.validator == "type":
-            words = " or ".join(_TYPES[one] for one in ([wanted] if isinstance(wanted, str) else wanted))
+            words = type_words([wanted] if isinstance(wanted, str) else wanted)
             faults.error(where, f"this is {kind_of(error.instance)}, not {words}")
         else:
             meant = error.schema.get("title") or " or ".join(wanted)
@@ -89,14 +73,19 @@ def check_task(faults: RowFaults, data: JsonObject) -> None:
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """A command that tells whether a box is ready: exit 0 is healthy. Times are in seconds."""
+    """A command that tells whether a box is ready: exit 0 is healthy. Names and defaults are those of its file."""
 
     command: str
-    interval_s: float
-    timeout_s: float
-    start_period_s: float
-    start_interval_s: float
-    retries: int
+    interval_sec: float = 5.0
+    timeout_sec: float = 30.0
+    start_period_sec: float = 0.0
+    start_interval_sec: float = 5.0
+    retries: int = 3
+
+    @classmethod
+    def read(cls, table: Mapping[str, Any]) -> HealthCheck | None:
+        """Return what a table without faults says; None for an empty one."""
+        return cls(**{name: table[name] for name in cls.__slots__ if name in table}) if table else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,13 +212,7 @@ def folder_task(hidden: JsonObject) -> FolderTask:
         agent=box,
         verifier=judging,
         separate=separate,
-        artifacts=tuple(
-            Artifact(item)
-            if isinstance(item, str)
-            else Artifact(str(item["source"]), texts(item.get("exclude")))
-            for item in _items(data.get("artifacts"))
-            if isinstance(item, str | dict)
-        ),
+        artifacts=tuple(_artifacts(data.get("artifacts"))),
         names_artifacts=ARTIFACTS in texts(hidden.get("words")),
         collect=tuple(
             Collect(str(one["command"]), _seconds(one, "timeout_sec", 60.0), _user_of(one))
@@ -253,7 +236,7 @@ def _box(data: JsonObject, phase: JsonObject, folder: str, has: Iterable[str]) -
         phase: Its network keys go before those of the environment.
         folder: Where its Dockerfile stands.
     """
-    image, health = a_text(data.get("docker_image")), a_mapping(data.get("healthcheck"))
+    image = a_text(data.get("docker_image"))
     mode = phase.get("network_mode") or data.get("network_mode")
     size = _SIZE.fullmatch(str(data.get("memory")))
     return BoxNeeds(
@@ -268,16 +251,7 @@ def _box(data: JsonObject, phase: JsonObject, folder: str, has: Iterable[str]) -
         workdir=a_text(data.get("workdir")),
         env=_env(data),
         network=mode == "public" if mode else data.get("allow_internet") is not False,
-        health=None
-        if not health
-        else HealthCheck(
-            str(health["command"]),
-            _seconds(health, "interval_sec", 5.0),
-            _seconds(health, "timeout_sec", 30.0),
-            _seconds(health, "start_period_sec", 0.0),
-            _seconds(health, "start_interval_sec", 5.0),
-            a_whole_number(health.get("retries")) or 3,
-        ),
+        health=HealthCheck.read(a_mapping(data.get("healthcheck"))),
     )
 
 
@@ -286,8 +260,10 @@ def _seconds(data: JsonObject, key: str, default: float) -> float:
     return default if found is None else found
 
 
-def _items(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
+def _artifacts(listed: JsonValue) -> Iterator[Artifact]:
+    for item in listed if isinstance(listed, list) else ():
+        table = a_mapping(item)
+        yield Artifact(str(table.get("source", item)), texts(table.get("exclude")))
 
 
 def _user_of(data: JsonObject) -> str | None:

@@ -49,7 +49,7 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Beside, Verdict
 from pytest_helmbench.files.field_values import RowFaults
-from pytest_helmbench.sandbox.box import Command, Ended, Engine, Unavailable
+from pytest_helmbench.sandbox.box import NO_IMAGE, Command, Ended, Engine, Unavailable
 from pytest_helmbench.sandbox.images import image_obstacle
 from pytest_helmbench.sandbox.living import ArchiveRefusedError, BoxDiedError, LivingBox
 
@@ -148,7 +148,7 @@ class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
         for needs in folder.boxes:
             source = image_source(tools.files.root / folder.folder, needs)
             if found := await image_obstacle(engine.containers, source, image_rights(tools)):
-                return found
+                return Unavailable(f"it {found.reason}; {found.hint}", NO_IMAGE)
         return None
 
     def place(self, row: AgentRow, tools: RowTools) -> AbstractAsyncContextManager[TaskPlace]:

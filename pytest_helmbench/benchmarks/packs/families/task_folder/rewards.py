@@ -148,12 +148,10 @@ def _credits(text: bytes, *, as_json: bool) -> dict[str, float]:
     Raises:
         ValueError: The text holds no reward; the message goes behind its path.
     """
-    if not as_json:
-        return {"": _credit(_number(text))}
     try:
-        data = json.loads(text)
+        data = json.loads(text) if as_json else {"": float(text)}
     except ValueError as error:
-        raise ValueError("is not JSON") from error
+        raise ValueError("is not JSON" if as_json else "holds no number") from error
     if not isinstance(data, dict) or not data:
         raise ValueError("holds no object of numbers")
     numbers = {str(name): _credit(value) for name, value in data.items()}
@@ -162,21 +160,12 @@ def _credits(text: bytes, *, as_json: bool) -> dict[str, float]:
     return {"": next(iter(numbers.values()))} if len(numbers) == 1 else numbers
 
 
-def _number(text: bytes) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise ValueError("holds no number") from error
-
-
 def _credit(value: object) -> float:
     """Return a value cut to [0, 1].
 
     Raises:
         ValueError: The value is not a finite number.
     """
-    if isinstance(value, bool):
-        return float(value)
     if not isinstance(value, int | float) or (isinstance(value, float) and not math.isfinite(value)):
         raise ValueError("holds something else than a finite number")
     return float(min(max(value, 0), 1))
