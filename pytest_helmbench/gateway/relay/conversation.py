@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -103,6 +103,10 @@ class RawReply:
     stream: bytes | None = None
 
 
+Door: TypeAlias = Callable[[bytes], Awaitable[bytes]]
+"""Answers the body of a request with that of a reply; raises `BadRequestError`."""
+
+
 class _Exchange:
     """A request that is out or answered, and whether a client has its reply or waits for it."""
 
@@ -168,6 +172,7 @@ class Conversation:
         self._none_waits = asyncio.Event()
         self._on_end: list[Callable[[], None]] = []
         self._bug: BaseException | None = None
+        self._door: Door | None = None
         self.ended = False
         """Nothing more is passed on."""
         self.last_text = ""
@@ -192,6 +197,15 @@ class Conversation:
         return replace(
             self._totals, usage=self._usage or Usage(), open_faults=tuple(self._open_faults.values())
         )
+
+    @property
+    def door(self) -> Door | None:
+        """The door beside the model, for requests that are not for it; None where such are refused."""
+        return None if self.ended else self._door
+
+    def set_door(self, door: Door | None) -> None:
+        """Open a door beside the model, or close it."""
+        self._door = door
 
     def refuse(self, method: str, error: HelmbenchError) -> None:
         """Record a request that cannot be passed on: it is not a failure of the model.

@@ -144,7 +144,8 @@ class RelayServer:
     ) -> web.StreamResponse:
         # Some clients add `/v1` themselves, some do not.
         asked = "/".join(word for word in path.split("/") if word not in ("", "v1"))
-        method = {"models": "GET", "chat/completions": "POST"}.get(asked)
+        door = conversation.door if asked == "shell" else None
+        method = {"models": "GET", "chat/completions": "POST"}.get(asked, "POST" if door else None)
         if method is None:
             sentence = (
                 f"there is no /{excerpt(asked, 100)} here; there is POST /chat/completions and GET /models,"
@@ -161,6 +162,8 @@ class RelayServer:
         chunks: list[bytes] = []
         try:
             await self._receive(request, conversation, chunks)
+            if door is not None:
+                return _json(200, await door(b"".join(chunks)))
             return await self._complete(request, conversation, b"".join(chunks))
         finally:
             self._held_bytes[conversation] -= sum(map(len, chunks))

@@ -150,9 +150,14 @@ class Worker:
 
 
 class AgentFamily(Family, Generic[Place, Work]):
-    """A family whose rows are a place to work in: it is laid out, worked in, handed over, and judged."""
+    """A family whose rows are a place to work in: it is laid out, worked in, handed over, and judged.
+
+    Attributes:
+        in_living_box: The place is a box that lives on, which agents of the user's reach by a shell alone.
+    """
 
     runs_code: ClassVar[bool] = True
+    in_living_box: ClassVar[bool] = False
     is_one_question: ClassVar[bool] = False
     not_rescored: ClassVar[str | None] = (
         "an agent worked on it in a workspace that is not kept: what it left cannot be judged again"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from urllib.parse import urlsplit
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import (
@@ -25,18 +29,25 @@ from pytest_helmbench.benchmarks.packs.agent.external import (
 from pytest_helmbench.benchmarks.packs.row_tools import RowTools, held_room
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
 from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.json_types import json_object
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_totals
+from pytest_helmbench.files.strict_json import texts
 from pytest_helmbench.gateway.call import CaseClock
 from pytest_helmbench.gateway.relay.conversation import CallTotals, Conversation, ItemLine
 from pytest_helmbench.gateway.relay.refusals import BadRequestError
 from pytest_helmbench.gateway.relay.relay import Relay
+from pytest_helmbench.sandbox.box import Command, Ended, Limits, Shell
 from pytest_helmbench.sandbox.fence import OpenPort
+from pytest_helmbench.sandbox.owners import new_folder
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
+_NO_SHELL = "an agent reaches the box of this row by {shell}: put it into --helmbench-agent"
+_STOPPED, _NO_BOX = 124, 125  # as the programs `timeout` and `docker exec` say it
+_OUTPUT = 4 * 1024 * 1024
 _ASKED_NOTHING = "the agent asked its model nothing and was judged by what it left"
 
 
@@ -67,6 +78,8 @@ class AgentSessions:
         Raises:
             UnjudgedError: Through no fault of the model, there is no verdict.
         """
+        if family.in_living_box and self.command is not None and not self.command.wants_shell:
+            return Outcome(Verdict.SKIPPED, "no_shell", _NO_SHELL)
         retry_policy = context.gateway.retry_policy
         # A case is one question elsewhere; here it is a whole piece of work.
         usual = AgentLimits()
@@ -123,8 +136,8 @@ class _Session:
         return self._outcome(family, rule, finding)
 
     async def work(self, desk: Desk) -> str:
-        if self.agents.command is not None and desk.workspace is not None:
-            return await self._work_outside(self.agents.command, desk.workspace)
+        if self.agents.command is not None:
+            return await self._work_outside(self.agents.command, desk)
         limits = replace(self.limits, lives_on=desk.workspace is None)
         transcript = await run_agent(self.messages, self.conversation, desk.shell, limits)
         self.events = transcript.events
@@ -132,7 +145,17 @@ class _Session:
             raise UnjudgedError(replace(fault_outcome(transcript.fault), events=self.events))
         return transcript.final_text
 
-    async def _work_outside(self, command: AgentCommand, workspace: Workspace) -> str:
+    async def _work_outside(self, command: AgentCommand, desk: Desk) -> str:
+        if desk.workspace is not None:
+            return await self._work_in(command, desk.workspace)
+        with Workspace(await asyncio.to_thread(new_folder)) as workspace:
+            self.conversation.set_door(partial(_run_for_agent, desk.shell, self.limits.wall_s))
+            try:
+                return await self._work_in(command, workspace)
+            finally:
+                self.conversation.set_door(None)
+
+    async def _work_in(self, command: AgentCommand, workspace: Workspace) -> str:
         relay, conversation = self.agents.relay, self.conversation
         fence, address = await self.tools.fence(), await relay.open(conversation)
         task = ExternalTask(
@@ -186,6 +209,29 @@ class _Session:
             excerpt_of="output",
             events=self.events,
         )
+
+
+async def _run_for_agent(shell: Shell, wall_s: float, sent: bytes) -> bytes:
+    """Run what the program `{shell}` was called with; return how it ended.
+
+    Raises:
+        BadRequestError: The request is not one of that program's.
+    """
+    try:
+        asked = json_object(json.loads(sent))
+        argv, given = texts(asked.get("argv")), b64decode(str(asked.get("stdin")), validate=True)
+    except (ValueError, RecursionError) as error:
+        raise BadRequestError("this is no request of the program {shell}") from error
+    if not argv or any("\0" in word for word in argv):
+        raise BadRequestError("argv is not a list of program and arguments")
+    try:
+        ended = await shell.run(Command(argv, stdin=given, limits=Limits(wall_s, output_bytes=_OUTPUT)))
+    except SandboxError as error:
+        ended = Ended(_NO_BOX, b"", f"{error}\n".encode(), False, False, "", 0.0)
+    err = ended.stderr + (f"[stopped: {ended.reason}]\n".encode() if ended.exit_code is None else b"")
+    code = _STOPPED if ended.exit_code is None else ended.exit_code
+    said = {"stdout": b64encode(ended.stdout).decode(), "stderr": b64encode(err).decode()}
+    return json.dumps({"exit_code": code, **said}).encode()
 
 
 def _fault(totals: CallTotals) -> Outcome | None:

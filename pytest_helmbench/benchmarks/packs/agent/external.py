@@ -22,7 +22,7 @@ from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.sandbox.box import Limits, Streams
 from pytest_helmbench.sandbox.fence import Enclosed, Fence, FenceView, OpenPort, program_files
 from pytest_helmbench.sandbox.forward import HostProxy
-from pytest_helmbench.sandbox.local import LocalPrograms, launched
+from pytest_helmbench.sandbox.local import LocalPrograms, host_python, launched
 from pytest_helmbench.sandbox.processes import Launch, end_launched, supervise
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
@@ -33,6 +33,23 @@ _INTO_THE_FENCE = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TERM
 _PROXY_PORT = 3128  # in the fence's own network, whose ports are all free but the relay's
 _PASSED_ON = (*_INTO_THE_FENCE, "HOME", "SHELL", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _NOT_STARTED = (126, 127)  # as shells and our launcher say it
+_SHELL = "{shell}"
+_SHELL_PROGRAM = """\
+#!{} -ISE
+import base64, json, sys, urllib.request
+
+if len(sys.argv) < 2:
+    sys.exit("usage: shell PROGRAM [ARGUMENT ...]")
+given = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
+body = json.dumps({{"argv": sys.argv[1:], "stdin": base64.b64encode(given).decode()}}).encode()
+request = urllib.request.Request("{}", body, {{"Authorization": "Bearer {}"}})
+with urllib.request.build_opener(urllib.request.ProxyHandler({{}})).open(request) as reply:
+    ended = json.load(reply)
+sys.stdout.buffer.write(base64.b64decode(ended["stdout"]))
+sys.stderr.buffer.write(base64.b64decode(ended["stderr"]))
+sys.exit(ended["exit_code"])
+"""
+"""Runs its arguments in a box, by way of the relay, with what it reads; stopped commands end with 124."""
 
 
 class AgentCommandError(HelmbenchError):
@@ -58,7 +75,7 @@ class AgentCommand:
 
     Args:
         text: As the user wrote it.
-        words: Program and arguments, with `{workspace}`, `{task_file}`, `{base_url}` and `{model}` in them.
+        words: Program and arguments, with `{workspace}`, `{task_file}`, `{base_url}`, `{model}` and `{shell}` in them.
     """
 
     text: str
@@ -89,6 +106,11 @@ class AgentCommand:
             message = f"--helmbench-agent: the program {excerpt(words[0])!r} is not there"
             raise AgentCommandError(f"{message}\n  hint: give its path, or put it on PATH")
         return AgentCommand(text, found)
+
+    @property
+    def wants_shell(self) -> bool:
+        """Whether it is given a program that runs commands in a box."""
+        return any(_SHELL in word for word in self.words)
 
     def files(self) -> tuple[Path, ...]:
         """Return what it names of this machine: the program, its virtual environment, files among the arguments."""
@@ -199,6 +221,11 @@ async def run_external(command: AgentCommand, task: ExternalTask) -> ExternalRun
     try:
         (programs.folder / "tmp").mkdir()
         (programs.folder / "task.md").write_text(without_surrogates(task.message), encoding="utf-8")
+        shell = programs.folder / "shell"
+        shell.write_text(
+            _SHELL_PROGRAM.format(host_python(), f"{task.address.base_url}/shell", task.address.token)
+        )
+        shell.chmod(0o755)
         run = await _run(command, task, programs)
     finally:
         await asyncio.to_thread(programs.close)
@@ -258,7 +285,7 @@ def _enclosed(command: AgentCommand, task: ExternalTask, folder: Path) -> Enclos
     if task.needs.hosts:
         names = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
         env.update(dict.fromkeys(names, f"http://127.0.0.1:{_PROXY_PORT}"))
-    reads = (folder / "task.md", *command.files(), *task.needs.mounts)
+    reads = (folder / "task.md", folder / "shell", *command.files(), *task.needs.mounts)
     writes = (task.workspace.path, folder / "tmp")
     return task.fence.enclose(FenceView(str(task.workspace.path), env, reads, writes), argv)
 
@@ -270,6 +297,7 @@ def _command_line(
     values = {
         "workspace": str(task.workspace.path),
         "task_file": str(folder / "task.md"),
+        "shell": str(folder / "shell"),
         "base_url": task.address.base_url,
         "model": task.model,
     }

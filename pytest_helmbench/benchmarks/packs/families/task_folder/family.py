@@ -106,6 +106,7 @@ class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
     """Rows that are folders in the format of Harbor: their task.toml was checked when it was read."""
 
     name = "task_folder"
+    in_living_box = True
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS
     judged_by = ("task", "digest", "has", "words")
