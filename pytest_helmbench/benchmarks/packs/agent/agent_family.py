@@ -107,6 +107,11 @@ class Desk:
     workspace: Workspace | None = None
     put: Callable[[Sequence[tuple[Path, str]]], Awaitable[None]] | None = None
 
+    @property
+    def lives_on(self) -> bool:
+        """Whether processes and files outside of a workspace stay from one command to the next."""
+        return self.workspace is None
+
 
 class AgentSession(Protocol):
     """A worker on a row: a model behind an agent, the pack's own solution, or a trial without a model."""

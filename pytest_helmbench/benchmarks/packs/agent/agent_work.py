@@ -138,7 +138,7 @@ class _Session:
     async def work(self, desk: Desk) -> str:
         if self.agents.command is not None:
             return await self._work_outside(self.agents.command, desk)
-        limits = replace(self.limits, lives_on=desk.workspace is None)
+        limits = replace(self.limits, lives_on=desk.lives_on)
         transcript = await run_agent(self.messages, self.conversation, desk.shell, limits)
         self.events = transcript.events
         if transcript.fault is not None:

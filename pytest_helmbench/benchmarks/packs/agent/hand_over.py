@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import posixpath
 import tarfile
 from collections.abc import Iterator, Sequence
