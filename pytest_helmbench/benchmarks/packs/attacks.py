@@ -200,7 +200,7 @@ class Searcher:
     async def work(self, desk: Desk) -> str:
         wanted = {name: lines for name, text in self.hidden.items() if (lines := _lines(text))}
         needles = "\n".join({max(lines, key=len) for lines in wanted.values()})
-        argv = ("/bin/sh", "-c", f"{_ALL_PLACES if desk.lives_on else 'set -- .'}\n{_SEARCH}")
+        argv = ("/bin/sh", "-c", f"{_ALL_PLACES if desk.workspace is None else 'set -- .'}\n{_SEARCH}")
         listed = await desk.shell.run(Command(argv, stdin=needles.encode(), limits=_LIMITS))
         for path in listed.stdout.decode("utf-8", "surrogateescape").splitlines()[:_MOST_FILES]:
             ended = await desk.shell.run(Command(("cat", path), limits=_LIMITS))
