@@ -7,7 +7,6 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
@@ -17,7 +16,7 @@ from pytest_helmbench.benchmarks.packs.families.registry import family_named, fa
 from pytest_helmbench.benchmarks.packs.format.manifest import PACK_SCHEMA
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.format.table_columns import Tables
-from pytest_helmbench.benchmarks.packs.loading import PackLoader, table_options_of
+from pytest_helmbench.benchmarks.packs.loading import PackLoader, RowCheck, table_options_of
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject
@@ -125,14 +124,12 @@ def _advice(pack: Pack) -> Iterator[Problem]:
         yield Problem(refs[0].path, refs[0].line, f"{refs[0].id}{more}: {advice}")
 
 
-async def _self_checked(
-    root: Path, session: SessionValues
-) -> tuple[Sequence[Sequence[Problem]], Mapping[str, int], Checked]:
+async def _self_checked(root: Path, session: SessionValues) -> tuple[Sequence[RowCheck], Checked]:
     loader = PackLoader(session.settings, session.note)
     try:
-        findings, skipped = await loader.self_check_all(root)
+        checks = await loader.self_check_all(root)
         attacks = await attacked(loader.load(root, ())) if session.attacks else Checked("")
-        return findings, skipped, attacks
+        return checks, attacks
     finally:
         await loader.close()
 
@@ -157,15 +154,21 @@ class PackAuthoring:
         """See `Authoring.check`; rows are checked against their own answers, in a sandbox or not at all."""
         pack = load_pack(root, table_options=table_options_of(session.settings))
         network = session.settings.packs.network.value
-        findings, skipped, attacks = asyncio.run(_self_checked(root, session))
+        checks, attacks = asyncio.run(_self_checked(root, session))
         notes = [
             Problem(pack.manifest.path, None, f"{counted(rows, 'row')} not self-checked: {why}")
-            for why, rows in skipped.items()
+            for why, rows in Counter(one.skipped for one in checks if one.skipped).items()
         ]
         return Checked(
-            f"{pack.id}: {counted(len(pack.rows) - len(findings), 'healthy row')}",
-            (*pack.all_problems(), *chain.from_iterable(findings), *attacks.errors),
-            (*pack.warnings_of(gives_network=network == "task"), *_advice(pack), *notes, *attacks.warnings),
+            f"{pack.id}: {counted(sum(not one.errors for one in checks), 'healthy row')}",
+            (*pack.all_problems(), *(error for one in checks for error in one.errors), *attacks.errors),
+            (
+                *pack.warnings_of(gives_network=network == "task"),
+                *_advice(pack),
+                *(warning for one in checks for warning in one.warnings),
+                *notes,
+                *attacks.warnings,
+            ),
             attacks=attacks.attacks,
         )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_helmbench.benchmarks.kind import Broken
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily
@@ -43,6 +44,7 @@ from pytest_helmbench.options.declarations import Options
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 _HINT = "correct the row; `helmbench prompt ROW` shows its prompt"
+_OWN_BOX_HINT = 'list in artifacts what the tests read, with verifier.environment_mode = "separate"'
 _PARITY_HINT = f"{_HINT}. --helmbench-pack-rules=parity judges this one as it should be"
 
 
@@ -354,12 +356,10 @@ class PackLoader:
         tools = RowTools(replace(self._packs, show_hidden=shows), pack.files, self._sandboxes)
         return LoadedPack(pack, targets, PackWork(tools, self._agents))
 
-    async def self_check_all(self, root: Path) -> tuple[Sequence[Sequence[Problem]], Mapping[str, int]]:
-        """Check every healthy row of a pack; return what is wrong with each that fails, and skipped ones by reason."""
+    async def self_check_all(self, root: Path) -> Sequence[RowCheck]:
+        """Check every healthy row of a pack."""
         loaded = self.load(root, ())
-        found = await asyncio.gather(*(self_check(loaded, row) for row in loaded.outline.rows.values()))
-        skipped = Counter(one for one in found if isinstance(one, str))
-        return [one for one in found if one and not isinstance(one, str)], skipped
+        return await asyncio.gather(*(self_check(loaded, row) for row in loaded.outline.rows.values()))
 
     async def close(self) -> None:
         """Remove what was made for the rows."""
@@ -372,41 +372,52 @@ def table_options_of(settings: Options) -> TableOptions:
     return TableOptions(settings.packs.columns or {}, settings.packs.rubric)
 
 
-async def self_check(loaded: LoadedPack, ref: RowRef) -> tuple[Problem, ...] | str:
-    """Judge the answers whose verdicts a row states itself; whatever fails is a problem of this row alone.
+class RowCheck(NamedTuple):
+    """The findings of a row's self-check: one error per violation, warnings, and why it was skipped."""
 
-    Returns:
-        One problem per violation; or a sentence that says why the row could not be checked.
-    """
+    errors: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+    skipped: str = ""
+
+
+async def self_check(loaded: LoadedPack, ref: RowRef) -> RowCheck:
+    """Judge the answers whose verdicts a row states itself; whatever fails is a problem of this row alone."""
     try:
         with rule_faults():
             return await _checked(loaded, ref)
     except HelmbenchError as error:
         what, _, hint = str(error).partition("\n  hint: ")
-        return (Problem(ref.path, ref.line, f"{ref.id}: {what}", hint),)
+        return RowCheck((Problem(ref.path, ref.line, f"{ref.id}: {what}", hint),))
 
 
-async def _checked(loaded: LoadedPack, ref: RowRef) -> tuple[Problem, ...] | str:
+async def _checked(loaded: LoadedPack, ref: RowRef) -> RowCheck:
     if ref.skip_reason is not None:
-        return ref.skip_reason
+        return RowCheck(skipped=ref.skip_reason)
     task, tools = loaded.pack.task(ref), loaded.work.tools
     family = family_of(task)
     if family is None:
-        return ()
+        return RowCheck()
     obstacle = await tools.obstacle(family, task)
     if obstacle is not None:
-        return obstacle.reason
+        return RowCheck(skipped=obstacle.reason)
     try:
         async with held_room(tools.sandboxes, family.room_of(task)):
             trials = [trial async for trial in family.trials(PackRule(task, tools.settings.parity), tools)]
     except SandboxError as error:
-        return f"the sandbox failed: {error}"
+        return RowCheck(skipped=f"the sandbox failed: {error}")
+    notes = tuple(
+        Problem(
+            ref.path, None, f"{trial.label} passes only in its own box: passes will be own_box", _OWN_BOX_HINT
+        )
+        for trial in trials
+        if trial.must_pass and trial.in_own_box
+    )
     wrong = [trial for trial in trials if _is_wrong(trial)]
     if not wrong or family.runs_code or tools.settings.parity:
-        return tuple(_problem(ref, trial, _HINT) for trial in wrong)
+        return RowCheck(tuple(_problem(ref, trial, _HINT) for trial in wrong), notes)
     published = {trial.label: trial async for trial in family.trials(PackRule(task, parity=True), tools)}
     hints = (_HINT if _is_wrong(published[trial.label]) else _PARITY_HINT for trial in wrong)
-    return tuple(_problem(ref, trial, hint) for trial, hint in zip(wrong, hints, strict=True))
+    return RowCheck(tuple(_problem(ref, trial, hint) for trial, hint in zip(wrong, hints, strict=True)))
 
 
 def _is_wrong(trial: Trial) -> bool:

@@ -110,3 +110,17 @@ def test_attacks_on_rows_of_all_families(tmp_path: Path, bwrap: Running) -> None
     ]
     assert checked.stdout.splitlines()[-1] == "attacks on 9 rows: 46 held, 5 passed, 8 not tried"
     assert checked.returncode == 1
+
+
+def test_a_solution_that_passes_in_its_own_box_alone_is_a_warning(tmp_path: Path, podman: Running) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nhelmbench_sandbox = podman\n")
+    test = "#!/bin/sh\n[ -f /opt/done ] && reward=1 || reward=0\necho $reward > /logs/verifier/reward.txt\n"
+    files = {"tests/test.sh": test, "solution/solve.sh": "#!/bin/sh\ntouch /opt/done\n"}
+    write_task(tmp_path / "tasks" / "outside", task_toml(environment=_SIZE), files)
+
+    checked = helmbench(tmp_path, "check", "tasks")
+
+    assert checked.returncode == 0
+    assert _findings(checked.stdout) == [
+        "tasks/outside/task.toml: warning: the solution passes only in its own box: passes will be own_box"
+    ]

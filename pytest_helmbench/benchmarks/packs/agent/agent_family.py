@@ -251,7 +251,8 @@ class AgentFamily(Family, Generic[Place, Work]):
         for worker in self.workers(row, tools):
             found = await self.finding(row, worker.session, tools)
             why, _, hint = found.message.partition("\n  hint: ")
-            yield Trial(worker.label, worker.must_pass, found.verdict, why, hint)
+            in_own_box = found.beside is Beside.OWN_BOX
+            yield Trial(worker.label, worker.must_pass, found.verdict, why, hint, in_own_box)
             if found.verdict is Verdict.ERROR:
                 return  # the others would say the same
 

@@ -59,6 +59,7 @@ class Trial:
         verdict: What this row made of it.
         message: Why, for people; empty where there is nothing to say.
         hint: What to do where it is not as it must be; empty where there is nothing particular to say.
+        in_own_box: It passed, but only where it worked.
     """
 
     label: str
@@ -66,6 +67,7 @@ class Trial:
     verdict: Verdict
     message: str = ""
     hint: str = ""
+    in_own_box: bool = False
 
 
 class Family(ABC):
