@@ -25,6 +25,22 @@ def _made_again(
     return error
 
 
+class HintedError(HelmbenchError):
+    """Something is not there, or does not run.
+
+    Args:
+        code: In one word, such as `missing_dependency`.
+        reason: Goes behind the name of what is meant, such as `needs docker`.
+        hint: What to do; empty for nothing.
+    """
+
+    def __init__(self, code: str, reason: str, hint: str = "") -> None:
+        self.code = code
+        self.reason = reason
+        self.hint = hint
+        super().__init__(f"{reason}\n  hint: {hint}" if hint else reason)
+
+
 class CaseError(HelmbenchError):
     """An item raises it when it has no verdict: a fault of the provider or a judge, a file that cannot be read.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.granted import NOT_ALLOWED, Granted
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.problem import HintedError
 from pytest_helmbench.core.whole_file import content_digest
 from pytest_helmbench.sandbox.containers import ContainerEngine
 from pytest_helmbench.sandbox.local import LocalPrograms
@@ -27,20 +27,8 @@ _BUILD_MEMORY = 2 * 2**30
 _TURN_S = 0.1
 
 
-class ImageError(HelmbenchError):
-    """There is no image.
-
-    Args:
-        code: `missing_dependency` where the user has not allowed what it takes, else `failed`.
-        reason: Goes behind the name of what needs it, such as `needs an image that was not built`.
-        hint: What to do; empty for nothing.
-    """
-
-    def __init__(self, code: str, reason: str, hint: str = "") -> None:
-        self.code = code
-        self.reason = reason
-        self.hint = hint
-        super().__init__(f"{reason}\n  hint: {hint}" if hint else reason)
+class ImageError(HintedError):
+    """There is no image: `missing_dependency` where the user has not allowed what it takes, else `failed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +43,6 @@ class ImageRights:
 
     build: Granted[str] | None = None
     pull: Granted[bool] = NOT_ALLOWED
-
-    @property
-    def network(self) -> bool:
-        """Whether what a Dockerfile runs has a network."""
-        return self.build is not None and self.build.value == "online"
 
 
 def content_tag(folder: Path) -> str:
@@ -178,7 +161,8 @@ async def build(
         SandboxError: It cannot be built, or not within the bounds; in words that go behind a name.
     """
     local = await asyncio.to_thread(LocalPrograms)
-    network = () if rights.network else ("--network", "none")
+    is_online = rights.build is not None and rights.build.value == "online"
+    network = () if is_online else ("--network", "none")
     try:
         ended = await engine.reaped(
             *("build", *engine.program.private_build, *(() if rights.pull else engine.program.build_here)),
@@ -193,7 +177,5 @@ async def build(
     finally:
         await asyncio.to_thread(local.close)
     if ended.exit_code != 0:
-        hint = (
-            "" if rights.network else "; what it runs has no network unless --helmbench-build=online is given"
-        )
+        hint = "" if is_online else "; what it runs has no network unless --helmbench-build=online is given"
         raise SandboxError(f"{engine.name} could not build its image ({last_words(ended)}){hint}")

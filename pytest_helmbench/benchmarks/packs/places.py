@@ -53,9 +53,7 @@ def is_pack(path: Path) -> bool:
     """
     if is_table_name(path.name) and path.is_file():
         return path.name not in MANIFEST_NAMES and not any(map(is_pack, path.parents))
-    return _has_manifest(path) or (
-        bool(_is_task(path) or holds_tasks(path)) and not any(map(is_pack, path.parents))
-    )
+    return _has_manifest(path) or (_has_tasks(path) and not any(map(is_pack, path.parents)))
 
 
 def _has_manifest(path: Path) -> bool:
@@ -69,15 +67,13 @@ def _has_manifest(path: Path) -> bool:
     return isinstance(facts.get("id"), str) and has_version
 
 
-def _is_task(path: Path) -> bool:
-    return _has(path, TASK_FILE)
-
-
-def holds_tasks(path: Path) -> bool:
-    """Return whether most folders in a folder are task folders.
+def _has_tasks(path: Path) -> bool:
+    """Return whether a folder is a task folder, or most folders in it are.
 
     One without a task.toml counts by its instruction. A folder of other things may hold one task folder.
     """
+    if _has(path, TASK_FILE):
+        return True
     looked_at = [*islice(_folders(path), _LOOKED_AT)]
     is_one = any(_has(folder, TASK_FILE) for folder in looked_at)
     return is_one and 2 * sum(map(_is_meant_as_task, looked_at)) > len(looked_at)
@@ -85,9 +81,9 @@ def holds_tasks(path: Path) -> bool:
 
 def task_files_of(path: Path) -> list[Path]:
     """Return the task.toml of each task folder of a pack without a manifest, there or not; none for other folders."""
-    if _has_manifest(path) or not (_is_task(path) or holds_tasks(path)):
+    if _has_manifest(path) or not _has_tasks(path):
         return []
-    folders = [path] if _is_task(path) else map(Path, filter(_is_meant_as_task, _folders(path)))
+    folders = [path] if _has(path, TASK_FILE) else map(Path, filter(_is_meant_as_task, _folders(path)))
     return [folder / TASK_FILE for folder in sorted(folders, key=lambda one: natural_key(one.name))]
 
 

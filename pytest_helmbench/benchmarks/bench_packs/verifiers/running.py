@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.problem import HelmbenchError, HintedError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.fence import OpenPort
 
@@ -155,20 +155,8 @@ class Waits:
     again_s: float = 20.0
 
 
-class AbsentVerifierError(HelmbenchError):
-    """A verifier does not run.
-
-    Args:
-        status: In the protocol's words, such as `missing_dependency`.
-        reason: Goes behind `verifier ID `, such as `needs docker`.
-        hint: What to do; empty for nothing.
-    """
-
-    def __init__(self, status: str, reason: str, hint: str = "") -> None:
-        self.status = status
-        self.reason = reason
-        self.hint = hint
-        super().__init__(f"{reason}\n  hint: {hint}" if hint else reason)
+class AbsentVerifierError(HintedError):
+    """A verifier does not run; its code is a status in the protocol's words."""
 
 
 class Running:

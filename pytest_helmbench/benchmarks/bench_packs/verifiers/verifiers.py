@@ -321,7 +321,7 @@ def _endpoint(place: _Place, proxy: VerifierProxy | None) -> JsonObject:
     spec, running = place.spec, place.running
     stated: JsonObject = {"id": spec.id, "transport": "http", "required": spec.required}
     if running is None or proxy is None:
-        status = place.absent.status if place.absent else "stopped"
+        status = place.absent.code if place.absent else "stopped"
         details = {"details": _sentence(place)} if place.absent else {}
         return {**stated, "mode": spec.default_mode.value, "status": status, **details}
     return {**stated, "mode": running.mode, "status": "running", "url": proxy.url, "port": proxy.port}

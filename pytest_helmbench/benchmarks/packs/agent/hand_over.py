@@ -45,8 +45,11 @@ class WantedPath:
 
     def leaves_out(self, name: str) -> bool:
         """Return whether what stands at an absolute path stays behind."""
-        below = posixpath.relpath(name, self.path)
-        return any(fnmatch(below, one) or fnmatch(posixpath.basename(name), one) for one in self.exclude)
+        for place in (name, *_above(name, self.path)):
+            names = (posixpath.relpath(place, self.path), posixpath.basename(place))
+            if any(fnmatch(one, pattern) for one in names for pattern in self.exclude):
+                return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +153,7 @@ class _Passage:
         with tarfile.open(fileobj=raw, mode="r:") as taken:
             for member in taken:
                 path = posixpath.normpath(posixpath.join(folder, member.name))
-                if wanted.leaves_out(path) or any(
-                    wanted.leaves_out(above) for above in _above(path, wanted.path)
-                ):
+                if wanted.leaves_out(path):
                     continue
                 if fault := self._fault(member, path, wanted):
                     self.remove(path, fault)

@@ -183,13 +183,9 @@ class Family(ABC):
         except ConfigError as error:
             raise ConfigError(f"{task.id}: {error}") from error
 
-    def image_of(self, task: PackTask) -> str | None:
-        """Return the container image that the boxes of a row need; None for programs of this machine."""
-        return task.environment.image
-
     async def obstacle(self, task: PackTask, engine: Engine, _tools: RowTools) -> Unavailable | None:
         """Return why an engine that is here cannot run the code of a row; None when it can."""
-        return await engine.obstacle(self.image_of(task))
+        return await engine.obstacle(task.environment.image)
 
     def room_of(self, _task: PackTask) -> BoxRoom | None:
         """Return what the boxes of a row take that live at one time; None where each command has a box of its own."""

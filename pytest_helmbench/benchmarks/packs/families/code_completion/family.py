@@ -39,6 +39,7 @@ from pytest_helmbench.sandbox.workspace import SandboxError
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
+    from pytest_helmbench.sandbox.box import Engine, Unavailable
 
 _NO_LABEL = re.compile(r"[^a-z0-9+#.-]")
 _IMAGE_NOT_USED = "image not used: this machine's Python ran the tests"
@@ -125,8 +126,8 @@ class CodeCompletion(Family):
         command = command_check(tests) if tests.get("command") is not None else None
         return CodeTests(a_text(tests.get("code")) or "", _code_of(public), command)
 
-    def image_of(self, task: PackTask) -> str | None:
-        return code_image(task)
+    async def obstacle(self, task: PackTask, engine: Engine, _tools: RowTools) -> Unavailable | None:
+        return await engine.obstacle(code_image(task))
 
     async def evaluate(self, rule: PackRule, reply: Reply, tools: RowTools) -> Evaluation:
         engine = await tools.engine()
