@@ -21,26 +21,26 @@ from pytest_helmbench.options.declarations import OPTIONS
 _COUNTED = {".py", ".js", ".cjs", ".mjs", ".sql", ".jinja", ".css"}
 _SLACK = 1.02
 """A figure of lines is set anew with every issue; between two issues, changes may exceed it by this factor."""
-_PACKAGE_LINES = 80_422
+_PACKAGE_LINES = 80_898
 _ROOM_LINES = {
-    "benchmarks/packs": 14_780,
-    "benchmarks/bench_packs": 5_273,
+    "benchmarks/packs": 15_082,
+    "benchmarks/bench_packs": 5_239,
     "benchmarks/scenario_trees": 5_413,
-    "benchmarks": 2_002,
-    "gateway": 7_944,
-    "run, results": 7_364,
-    "store": 5_144,
-    "reports, view, imports": 7_682,
-    "pytest_side": 5_195,
+    "benchmarks": 2_006,
+    "gateway": 7_962,
+    "run, results": 7_384,
+    "store": 5_155,
+    "reports, view, imports": 7_681,
+    "pytest_side": 5_175,
     "speed": 328,
-    "sandbox": 4_179,
+    "sandbox": 4_175,
     "engine": 1_702,
-    "core": 3_462,
-    "scoring": 2_635,
-    "cli": 2_933,
-    "files, judging, options, plugin": 4_538,
+    "core": 3_482,
+    "scoring": 2_644,
+    "cli": 2_928,
+    "files, judging, options, plugin": 4_542,
 }
-_TEST_LINES = 58_800
+_TEST_LINES = 59_938
 _MOST = {"modules": 410, "settings": 76, "commands": 20, "dependencies": 15}
 
 
