@@ -60,7 +60,7 @@ def test_attacks_show_which_tasks_pass_unsolved(tmp_path: Path, podman: Running)
     checked = helmbench(tmp_path, "check", "tasks", "--attack")
 
     on_exists = ("claims", "empty", "imposter", "payload")
-    # What stays races the tests in the agent's box, and may lose on a busy machine.
+    # The process that stays races the tests in the agent's box, and may lose on a busy machine.
     stays = "tasks/cheatable/task.toml: error: stays passed in the agent's box (held in a fresh one)"
     found = _findings(checked.stdout)
     wins = stays in found

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from pytest_helmbench.benchmarks.packs.agent.agent_family import (
     AgentFamily,
     AgentFinding,
-    AgentRow,
     Desk,
     Place,
     Work,
@@ -95,8 +94,8 @@ class AgentSessions:
             try:
                 outcome = await session.judged(family, rule)
             except UnjudgedError as stop:
-                raise UnjudgedError(with_totals(stop.outcome, conversation.totals)) from stop
-            return with_totals(outcome, conversation.totals)
+                raise UnjudgedError(session.on_record(stop.outcome)) from stop
+            return session.on_record(outcome)
 
 
 @dataclass(slots=True)
@@ -109,31 +108,30 @@ class _Session:
     tools: RowTools
     conversation: Conversation
     events: tuple[Event, ...] = ()
+    place_events: Sequence[Event] = ()
     open_faults: tuple[HelmbenchError, ...] = ()
     remarks: tuple[str, ...] = ()
 
     async def judged(self, family: AgentFamily[Place, Work], rule: PackRule) -> Outcome:
-        """Return the outcome, without what the agent's calls came to."""
+        """Return the outcome, without what `on_record` adds."""
         row = await family.row(rule, self.tools)
-        try:
-            outcome = await self._judged(family, rule, row)
-        except UnjudgedError as stop:
-            outcome = replace(stop.outcome, events=(*stop.outcome.events, *row.events))
-            raise UnjudgedError(outcome) from stop
-        return replace(outcome, events=(*outcome.events, *row.events))
-
-    async def _judged(self, family: AgentFamily[Place, Work], rule: PackRule, row: AgentRow) -> Outcome:
+        self.place_events = row.events
         try:
             finding = await family.finding(row, self, self.tools)
         except AgentFailedError as error:
             outcome = Outcome(Verdict.ERROR, "agent_failed", str(error))
             if error.run is not None:
-                said, events = error.run.stderr_tail, error.run.events()
-                outcome = replace(outcome, excerpt=said, excerpt_of="output", events=events)
+                self.events = error.run.events()
+                outcome = replace(outcome, excerpt=error.run.stderr_tail, excerpt_of="output")
             raise UnjudgedError(outcome) from error
         except (SandboxError, ConfigError) as error:
             raise UnjudgedError(Outcome(Verdict.ERROR, "sandbox", str(error))) from error
         return self._outcome(family, rule, finding)
+
+    def on_record(self, outcome: Outcome) -> Outcome:
+        """Return an outcome with what was done for it, and what the agent's calls came to."""
+        events = (*self.events, *self.place_events)
+        return with_totals(replace(outcome, events=events), self.conversation.totals)
 
     async def work(self, desk: Desk) -> str:
         if self.agents.command is not None:
@@ -142,7 +140,7 @@ class _Session:
         transcript = await run_agent(self.messages, self.conversation, desk.shell, limits)
         self.events = transcript.events
         if transcript.fault is not None:
-            raise UnjudgedError(replace(fault_outcome(transcript.fault), events=self.events))
+            raise UnjudgedError(fault_outcome(transcript.fault))
         return transcript.final_text
 
     async def _work_outside(self, command: AgentCommand, desk: Desk) -> str:
@@ -172,7 +170,7 @@ class _Session:
         self.open_faults = conversation.totals.open_faults
         unjudged = _fault(conversation.totals)
         if unjudged is not None:
-            raise UnjudgedError(replace(unjudged, events=self.events))
+            raise UnjudgedError(unjudged)
         if not conversation.totals.answered:
             self.remarks = (_ASKED_NOTHING,)
             self.tools.sandboxes.note(f"in some cases {_ASKED_NOTHING} (--helmbench-agent)")
@@ -181,9 +179,9 @@ class _Session:
     def _outcome(self, family: AgentFamily[Place, Work], rule: PackRule, finding: AgentFinding) -> Outcome:
         if finding.verdict is Verdict.FAILED and self.open_faults:
             # An external agent that was left without answers has not failed by itself.
-            return replace(fault_outcome(self.open_faults[0]), events=self.events)
+            return fault_outcome(self.open_faults[0])
         if finding.verdict is Verdict.ERROR:
-            return Outcome(Verdict.ERROR, finding.reason, finding.message, events=self.events)
+            return Outcome(Verdict.ERROR, finding.reason, finding.message)
         passed = finding.verdict is Verdict.PASSED
         # The output of tests shows lines of hidden ones.
         output = finding.output.strip() if self.tools.settings.show_hidden and not passed else ""
@@ -207,7 +205,6 @@ class _Session:
             score=sum(parts.values()) / len(parts),
             excerpt=excerpt(output),
             excerpt_of="output",
-            events=self.events,
         )
 
 
