@@ -32,6 +32,7 @@ _NOT_THERE = re.compile(
 _ARCHIVE_S = 600.0
 _STOP_S = 10.0
 _LOOK_S = 0.05
+_EXITS = 4  # the kernel's flag PF_EXITING
 _ROUNDS = 100  # of killing, against programs that start others meanwhile
 
 
@@ -170,7 +171,11 @@ class LivingBox:
         self._marks.add(mark)
         try:
             ended = await self._engine.call(
-                *argv, self.name, *command.argv, streams=streams, limits=limits, kill=stop
+                *(*argv, self.name, *command.argv),
+                streams=streams,
+                limits=limits,
+                kill=stop,
+                watch=(self._look,),
             )
         finally:
             self._marks.discard(mark)
@@ -269,6 +274,12 @@ class LivingBox:
     async def __aexit__(self, *_: object) -> None:
         self._engine.remove_soon(self.name)
 
+    async def _look(self, _pid: int) -> str:
+        """Keep its figures: when it ends for want of memory, its control group is gone before a command ends."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            await self.use()
+
     async def _told(self, word: str) -> None:
         told = await self._engine.tool(word, self.name)
         if told.exit_code != 0:
@@ -281,7 +292,7 @@ class LivingBox:
         Raises:
             BoxDiedError: It has ended.
         """
-        if self._main is not None and not self._main.is_gone():
+        if self._main is not None and not self._main.is_gone() and not _is_ending(self._main.pid):
             return
         asked = "{{.State.Running}} {{.State.Paused}} {{.State.OOMKilled}}"
         told = await self._engine.tool("inspect", "--type", "container", "--format", asked, self.name)
@@ -341,9 +352,19 @@ async def _outgrown(archive: IO[bytes], limit_bytes: int, _pid: int) -> str:
 
 
 def _parent(pid: int) -> int | None:
+    return int(_stat(pid)[1]) if _stat(pid) else None
+
+
+def _is_ending(pid: int) -> bool:
+    """Return whether a process is about to end: the first one of a box kills all others before it is gone."""
+    return bool(_stat(pid) and int(_stat(pid)[6]) & _EXITS)
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Return the state of a process, its parent and so on, as the kernel lists them; empty where it is gone."""
     with suppress(OSError):
-        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
-    return None
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    return []
 
 
 def _shows(pid: int, marks: list[bytes]) -> bool:

@@ -204,7 +204,7 @@ class _Passage:
 def _too_large() -> FindingError:
     """Return the end of work that is too large to be judged."""
     message = f"what it left has more than {_MOST_BYTES:,} bytes or {_MOST_FILES:,} files"
-    return FindingError(Verdict.FAILED, "too_large", message)
+    return FindingError(Verdict.FAILED, "too_large", message, step="hand_over")
 
 
 def link_fault(target: str, path: str, roots: Sequence[str]) -> str:

@@ -198,6 +198,8 @@ async def put(box: LivingBox, load: Load, passage: Path) -> None:
         path = passage / f"{token_hex(4)}.tar"
         with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as file:
             load.write(file)
+            end = file.offset + 2 * tarfile.BLOCKSIZE
+        os.truncate(path, end)  # podman fails where it has to read on behind the end
         return path
 
     archive = await asyncio.to_thread(write)

@@ -91,11 +91,13 @@ async def judged_in(place: TaskPlace, box: LivingBox) -> Reward:
 
 
 def _argv(place: TaskPlace) -> tuple[str, ...]:
-    """Return how the verifier is called: by the first line of its script, which names a program or none."""
-    script = f"{TESTS}/test.sh"
-    own = place.source / "tests" / "test.sh"
-    has_program = not own.is_file() or own.read_bytes().startswith(b"#!")
-    return (script,) if has_program else ("/bin/sh", script)
+    """Return how the verifier is called: by the first line of its script, whether it may be executed or not."""
+    script, own = f"{TESTS}/test.sh", place.source / "tests" / "test.sh"
+    if not own.is_file():
+        return (script,)
+    line = own.read_bytes().partition(b"\n")[0].decode("utf-8", "replace")
+    words = line[2:].strip().split(None, 1) if line.startswith("#!") else []
+    return (*(words or ["/bin/sh"]), script)
 
 
 def _explained(fault: str, ended: Ended) -> str:
