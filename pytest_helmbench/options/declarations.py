@@ -140,7 +140,7 @@ class PackOptions:
     agent: Granted[str] | None = PACKS.same(
         users(_COMMAND),
         None,
-        "external agent for repo_patch and terminal_task rows",
+        "external agent for task folders, repo_patch and terminal_task",
         absent="the built-in one",
     )
     agent_env: Granted[tuple[str, ...]] = PACKS.same(
