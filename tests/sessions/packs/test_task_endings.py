@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from collections import Counter
@@ -14,9 +13,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from agent_scripts import answer_turns, item_of, left_alive, turn_of
+from agent_scripts import answer_turns, item_of, turn_of
 from engines import IMAGE, Running
-from provider import Answer, Provider, Request
+from provider import Provider, Request
 from sessions import Session, until
 from task_folders import write_task
 from trees import rows, run_tree
@@ -69,7 +68,7 @@ def _separate(artifacts: str = f'"{_ANSWER}"', **lines: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Told:
-    """A task folder, what its agent does, and what becomes of it.
+    """A task folder with the commands of its agent and its end.
 
     Args:
         outcome: `P`, `F`, `E` or `s`.
@@ -155,7 +154,7 @@ REWARDS = {
         "E", "no_reward", says="wrote no reward .exit code 137", test=f"#!/bin/sh\nexec {_GREEDY}\n"
     ),
 }
-"""What a verifier may say."""
+"""Rewards, and verifiers without one."""
 
 BOXES = {
     "elsewhere": Told("P", None, "own_box", test=_script("[ -f /opt/done ]"), agent=["touch /opt/done"]),
@@ -263,7 +262,7 @@ BOXES = {
     ),
     "denied": Told("s", "denied_variable", None, "TASK_SECRET", {"verifier": 'env = {A = "${TASK_SECRET}"}'}),
 }
-"""What may become of a box."""
+"""The ends of boxes."""
 
 _SEEN = "$(stat -c '%n %a %u %F' $(find /app/out | sort))"
 _FOUND = """\
@@ -372,7 +371,7 @@ HANDED_OVER = {
         "P", None, *_IN_BOX, files={"environment/given.txt": "42"}, agent=["cp given.txt answer.txt"]
     ),
 }
-"""What an agent leaves, and how it is judged."""
+"""The files that an agent leaves, and how they are judged."""
 
 
 def _write(folder: Path, told: Told) -> None:
@@ -426,6 +425,7 @@ def test_verdicts(
     monkeypatch.setenv("TASK_SECRET", "s")
     answer_turns(provider, {name: told.agent for name, told in tasks.items()})
     scripted = provider.reply
+    assert scripted is not None
 
     def reply(request: Request) -> Any:
         if turn_of(request) == 1 and item_of(request) in ("killed", "starved"):
@@ -452,3 +452,33 @@ def test_verdicts(
         assert not told.credits or {one[0]: one[1] for one in judged} == told.credits, name
         said = "\n".join([items[name][1], *(str(one[3]) for one in judged)])
         assert re.search(told.says, said), (name, said)
+    if "hungry" in tasks:
+        (agents, _), (handed,) = _of_boxes(database, "hungry"), _of_boxes(database, "hungry", "handed_over")
+        assert (agents["memory_mb"], agents["memory_kills"], agents["disk_mb"]) == (64, 1, None)
+        assert 32 < agents["peak_mb"] <= 64
+        assert (handed["bytes"], handed["files"]) == (3, 1)
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_killed_session_goes_on_where_it_was_and_leaves_no_box(
+    pytester: pytest.Pytester, provider: Provider, podman: Running, workers: str
+) -> None:
+    names = [f"hello-{number}" for number in range(4)]
+    for name in names:
+        _write(pytester.path / "benchmark" / name, Told("P", toml=_separate()))
+    answer_turns(provider, {name: ["sleep 0.5", _WRITES] for name in names})
+    own = f"label=helmbench.task={names[0]}"
+
+    first = Session(pytester.path, provider.url, workers, "-q", "--helmbench-sandbox=podman")
+    until(lambda: provider.count >= 2, "agents work")
+    first.kill()
+    assert _podman("ps", "-aq", "--filter", own)
+    result = run_tree(pytester, workers, "--helmbench-sandbox=podman", "--helmbench-resume", url=provider.url)
+
+    result.assert_outcomes(passed=4)
+    asked = Counter((item_of(request), turn_of(request)) for request in provider.requests)
+    stored = rows(pytester.path / "helmbench.db", "SELECT count(*), count(DISTINCT id) FROM calls")
+    assert asked.keys() == {(name, turn) for name in names for turn in range(3)}
+    assert {asked[one] for one in asked if one[1] == 0} == {1}, asked
+    assert asked.total() <= stored[0][0] + 4, "only what was on its way is asked again"
+    assert not _podman("ps", "-aq", "--filter", own)
