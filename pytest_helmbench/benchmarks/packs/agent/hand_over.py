@@ -58,22 +58,13 @@ class HandedOver:
 
     Args:
         archive: A tar file whose names lead from `/`.
-        digest: SHA-256 (hex) of it.
-        size_bytes: All files together.
-        files: Files, folders and links.
+        event: Its SHA-256 (hex), the bytes of all files together, and the number of files, folders and links.
         removed: What stayed behind, in sentences for people.
     """
 
     archive: Path
-    digest: str
-    size_bytes: int
-    files: int
+    event: Event
     removed: tuple[str, ...] = ()
-
-    def event(self) -> Event:
-        """Return it as it is kept on record."""
-        figures = {"sha256": self.digest, "bytes": self.size_bytes, "files": self.files}
-        return Event("handed_over", figures, utc_now())
 
     def contents(self) -> dict[str, str]:
         """Return the SHA-256 (hex) of each file, by absolute path."""
@@ -122,9 +113,8 @@ async def hand_over(box: LivingBox, wanted: Sequence[WantedPath], archive: Path)
     finally:
         raw.unlink(missing_ok=True)
     digest = await asyncio.to_thread(content_digest, archive)
-    return HandedOver(
-        archive, digest.hex(), passing.size_bytes, len(passing.kept), tuple(passing.sentences())
-    )
+    figures = {"sha256": digest.hex(), "bytes": passing.size_bytes, "files": len(passing.kept)}
+    return HandedOver(archive, Event("handed_over", figures, utc_now()), tuple(passing.sentences()))
 
 
 class _Passage:

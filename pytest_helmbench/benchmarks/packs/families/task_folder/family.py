@@ -167,7 +167,7 @@ class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
             await box.run(bash(one.command, wall_s=one.timeout_s), user=one.user)
         await (box.kill() if task.separate else box.freeze())
         handed = await hand_over(box, _wanted(task, box), place.passage / "handed.tar")
-        place.row.events.append(handed.event())
+        place.row.events.append(handed.event)
         return handed
 
     async def judge(self, place: TaskPlace, work: HandedOver) -> AgentFinding:
