@@ -15,7 +15,7 @@ from pytest_helmbench.benchmarks.packs.families.task_folder.check import (
     Collect,
     FolderTask,
     HealthCheck,
-    filled,
+    filled_env,
 )
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.places import is_pack, task_files_of
@@ -175,7 +175,7 @@ def test_everything_of_a_task_is_compiled(tmp_path: Path) -> None:
     assert (task.agent.cpus, task.agent.memory_mb, task.boxes) == (0.5, 64, (box,))
     assert task.lost_variables({}) == ["KEY"]
     assert task.lost_variables({"KEY": ""}) == []
-    assert filled("${A}-${B:-x}-$C", {"A": "1"}) == "1-x-$C"
+    assert filled_env([("V", "${A}-${B:-x}-$C")], {"A": "1"}) == (("V", "1-x-$C"),)
     plain = _task(tmp_path / "2", task_toml(), solution__solve_sh=None)
     assert (plain.agent.cpus, plain.agent.memory_mb, plain.agent.network) == (2.0, 4096, True)
     assert (plain.verifier_timeout_s, plain.solution) == (600.0, None)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import tarfile
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import field, replace
 from io import BytesIO
@@ -19,7 +19,7 @@ from pytest_helmbench.benchmarks.packs.families.task_folder.check import (
     BoxNeeds,
     FolderTask,
     HealthCheck,
-    filled,
+    filled_env,
 )
 from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -78,11 +78,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
-    """A task folder that is worked on: the agent's box, and a folder of ours for what passes between boxes.
-
-    Args:
-        variables: Those of the host that the user has named.
-    """
+    """A task folder that is worked on: the agent's box, and a folder of ours for what passes between boxes."""
 
     row: AgentRow
     tools: RowTools
@@ -90,7 +86,6 @@ class TaskPlace:
     engine: ContainerEngine
     box: LivingBox
     passage: Path
-    variables: Mapping[str, str]
 
     @property
     def source(self) -> Path:
@@ -125,7 +120,7 @@ async def open_task(row: AgentRow, tools: RowTools) -> AsyncIterator[TaskPlace]:
             _opened(tools, row, engine, task.agent, passage, Load()) as box,
             _on_record(row, "agent", task.agent, box),
         ):
-            yield TaskPlace(row, tools, task, engine, box, passage, host_variables(tools))
+            yield TaskPlace(row, tools, task, engine, box, passage)
     finally:
         await asyncio.to_thread(remove_tree, passage)
 
@@ -133,11 +128,6 @@ async def open_task(row: AgentRow, tools: RowTools) -> AsyncIterator[TaskPlace]:
 def host_variables(tools: RowTools) -> Mapping[str, str]:
     """Return the variables of this machine that task folders may name: those of `--helmbench-agent-env`."""
     return {name: os.environ[name] for name in tools.settings.variables.value if name in os.environ}
-
-
-def filled_env(env: Iterable[tuple[str, str]], known: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return variables with their values filled in."""
-    return tuple((name, filled(text, known)) for name, text in env)
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields, anything
@@ -99,7 +100,7 @@ class BoxNeeds:
         brings_tests: The tests stand in its image, and none are copied.
         asked_cpus: None where the task leaves it open, as `asked_memory_mb`; `cpus` and `memory_mb` are given.
         workdir: None for the image's own.
-        env: Variables as written; see `filled`.
+        env: Variables as written; see `filled_env`.
         network: It asks for a network.
         health: None where it is ready at once.
     """
@@ -156,7 +157,7 @@ class FolderTask:
         separate: Artifacts alone are judged, in a box that the agent never saw.
         artifacts: As declared, in order; `collect` likewise.
         names_artifacts: The tests name `/logs/artifacts`.
-        verifier_env: Variables as written, and so of `solution_env`; see `filled`.
+        verifier_env: Variables as written, and so of `solution_env`; see `filled_env`.
         solution: The script that solves it, below the task folder; None for none.
         downloads: The first line of tests/test.sh that downloads; None for none.
     """
@@ -190,9 +191,10 @@ class FolderTask:
         return [*dict.fromkeys(one[1] for one in found if one[2] is None and one[1] not in known)]
 
 
-def filled(text: str, known: Mapping[str, str]) -> str:
-    """Return a variable's value with `${VAR}` and `${VAR:-default}` replaced."""
-    return _VARIABLE.sub(lambda found: known.get(found[1], found[2] or ""), text)
+def filled_env(env: Iterable[tuple[str, str]], known: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return variables with `${VAR}` and `${VAR:-default}` replaced in their values."""
+    fill = partial(_VARIABLE.sub, lambda found: known.get(found[1], found[2] or ""))
+    return tuple((name, fill(text)) for name, text in env)
 
 
 def folder_task(hidden: JsonObject) -> FolderTask:

@@ -24,7 +24,6 @@ from pytest_helmbench.benchmarks.packs.families.task_folder.boxes import (
     Load,
     TaskPlace,
     bash,
-    filled_env,
     has_network,
     host_variables,
     image_rights,
@@ -38,6 +37,7 @@ from pytest_helmbench.benchmarks.packs.families.task_folder.check import (
     INPUT_FIELDS,
     FolderTask,
     check_files,
+    filled_env,
     folder_task,
     unknown_needs,
 )

@@ -8,7 +8,8 @@ import posixpath
 import tarfile
 from collections.abc import Mapping
 
-from pytest_helmbench.benchmarks.packs.families.task_folder.boxes import Load, TaskPlace, filled_env
+from pytest_helmbench.benchmarks.packs.families.task_folder.boxes import Load, TaskPlace, host_variables
+from pytest_helmbench.benchmarks.packs.families.task_folder.check import filled_env
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.sandbox.box import Command, Ended, Limits, Streams
@@ -74,7 +75,7 @@ async def judged_in(place: TaskPlace, box: LivingBox) -> Reward:
     task = place.task
     command = Command(
         _argv(place),
-        env=filled_env(task.verifier_env, place.variables),
+        env=filled_env(task.verifier_env, host_variables(place.tools)),
         limits=Limits(wall_s=task.verifier_timeout_s, output_bytes=_OUTPUT_BYTES),
     )
     try:
