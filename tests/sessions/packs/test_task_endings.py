@@ -453,7 +453,7 @@ def test_verdicts(
         said = "\n".join([items[name][1], *(str(one[3]) for one in judged)])
         assert re.search(told.says, said), (name, said)
     if "hungry" in tasks:
-        (agents, _), (handed,) = _of_boxes(database, "hungry"), _of_boxes(database, "hungry", "handed_over")
+        (_, agents), (handed,) = _of_boxes(database, "hungry"), _of_boxes(database, "hungry", "handed_over")
         assert (agents["memory_mb"], agents["memory_kills"], agents["disk_mb"]) == (64, 1, None)
         assert 32 < agents["peak_mb"] <= 64
         assert (handed["bytes"], handed["files"]) == (3, 1)
