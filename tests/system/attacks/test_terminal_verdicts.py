@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 from controls import controls_once
@@ -178,7 +179,7 @@ def _judged(room: Running, folder: Path, tries: Sequence[Try]) -> Mapping[str, A
             if not isinstance(checker, Mapping):
                 check = CommandCheck(checker, None, 20.0)
                 return await Judge(room, folder).judged(check, CheckerFiles(), script)
-            judge = Judge(room, folder / str(id(checker)))
+            judge = Judge(room, Path(mkdtemp(dir=folder)))
             return await judge.judged(FileCheck("pytest", ".", 20.0), judge.evaluator(checker, "."), script)
 
     async def every() -> list[AgentFinding]:
