@@ -181,6 +181,7 @@ class ContainerProgram:
         run: The words of its command line that start a container.
         closed_proc: Flags of `run` that make `/proc` read-only; none where there are none.
         keep_owners: Flags of `cp` that leave to files the owners that their archive names.
+        takes_as_root: Whether `cp` out of a container gives all files to root.
     """
 
     rootless_question: str
@@ -193,6 +194,7 @@ class ContainerProgram:
     run: tuple[str, ...] = ("run",)
     closed_proc: tuple[str, ...] = ()
     keep_owners: tuple[str, ...] = ()
+    takes_as_root: bool = False
 
 
 class ContainerEngine(Engine):

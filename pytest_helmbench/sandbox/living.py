@@ -109,6 +109,8 @@ class LivingBox:
     def __init__(self, engine: ContainerEngine, spec: LivingSpec, name: str, workdir: str) -> None:
         self.name = name
         self.workdir = workdir
+        self.user = ""
+        """Runs the commands that name no other, as the image or the spec writes it; empty for root."""
         self._engine = engine
         self._spec = spec
         self._main: Owner | None = None
@@ -123,16 +125,17 @@ class LivingBox:
         Raises:
             SandboxError: It has ended already.
         """
-        asked = "{{.State.Pid}} {{.Id}} {{.Config.WorkingDir}}"
+        asked = "{{.State.Pid}} {{.Id}} {{.Config.User}} {{.Config.WorkingDir}}"
         told = await engine.tool("inspect", "--type", "container", "--format", asked, name)
-        words = told.stdout.decode(errors="replace").rstrip("\n").split(" ", 2)
-        if told.exit_code != 0 or len(words) != 3:
+        words = told.stdout.decode(errors="replace").rstrip("\n").split(" ", 3)
+        if told.exit_code != 0 or len(words) != 4:
             raise SandboxError(f"{engine.name}: a box of {spec.image} is gone ({last_words(told)})")
-        box = cls(engine, spec, name, spec.workdir or words[2] or "/")
+        box = cls(engine, spec, name, spec.workdir or words[3] or "/")
+        box.user = words[2]
         pid = int(words[0])
         box._group = container_group(pid, words[1]) if pid else None
         box._main = process_owner(pid) if box._group else None
-        if spec.workdir and spec.workdir not in ("/", words[2]):  # engines make that of the image
+        if spec.workdir and spec.workdir not in ("/", words[3]):  # engines make that of the image
             made = await box.run(Command(("mkdir", "-p", "--", spec.workdir), workdir="/"), user="0")
             if made.exit_code != 0:
                 raise SandboxError(f"{spec.image}: {spec.workdir} cannot be made ({last_words(made)})")
@@ -142,6 +145,11 @@ class LivingBox:
     def engine(self) -> str:
         """Name of the engine that runs it."""
         return self._engine.name
+
+    @property
+    def takes_as_root(self) -> bool:
+        """Whether `take` forgets the owners of files, and gives all to root."""
+        return self._engine.program.takes_as_root
 
     async def run(
         self, command: Command, *, user: str | None = None, streams: Streams | None = None

@@ -21,9 +21,9 @@ from pytest_helmbench.options.declarations import OPTIONS
 _COUNTED = {".py", ".js", ".cjs", ".mjs", ".sql", ".jinja", ".css"}
 _SLACK = 1.02
 """A figure of lines is set anew with every issue; between two issues, changes may exceed it by this factor."""
-_PACKAGE_LINES = 80_920
+_PACKAGE_LINES = 80_961
 _ROOM_LINES = {
-    "benchmarks/packs": 15_083,
+    "benchmarks/packs": 15_113,
     "benchmarks/bench_packs": 5_239,
     "benchmarks/scenario_trees": 5_413,
     "benchmarks": 2_006,
@@ -33,14 +33,14 @@ _ROOM_LINES = {
     "reports, view, imports": 7_681,
     "pytest_side": 5_175,
     "speed": 328,
-    "sandbox": 4_196,
+    "sandbox": 4_207,
     "engine": 1_702,
     "core": 3_482,
     "scoring": 2_644,
     "cli": 2_928,
     "files, judging, options, plugin": 4_542,
 }
-_TEST_LINES = 60_449
+_TEST_LINES = 60_459
 _MOST = {"modules": 410, "settings": 76, "commands": 20, "dependencies": 15}
 
 

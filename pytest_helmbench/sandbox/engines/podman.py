@@ -15,6 +15,7 @@ PODMAN = ContainerProgram(
     build_here=("--pull=never",),
     closed_proc=("--security-opt", "proc-opts=nosuid,noexec,nodev,ro"),
     keep_owners=("--archive=false",),
+    takes_as_root=True,
 )
 """Podman's own way."""
 

@@ -351,6 +351,16 @@ HANDED_OVER = {
         test=_script('[ "$(cat /logs/artifacts/who)" = 1234 ]'),
         agent=["id -u > /logs/artifacts/who"],
     ),
+    "private": Told(
+        "P",
+        None,
+        *_IN_BOX,
+        toml=_separate('"/logs/artifacts"', agent="user = 1234")
+        | {"verifier": 'environment_mode = "separate"\nuser = 1234'},
+        test=_script("grep -q 42 /logs/artifacts/a"),
+        agent=["umask 077; echo 42 > /logs/artifacts/a"],
+    ),
+    "no-user": Told("E", "no_user", None, "no user 'nemo'", {"agent": 'user = "nemo"'}),
     "no-program": Told("P", None, *_IN_BOX, test=_script().removeprefix("#!/bin/sh\n")),
     "bash": Told(
         "P", None, *_IN_BOX, test=_script('[ "$BASH_VERSION" ]').replace("/bin/sh", "/usr/bin/env bash")

@@ -73,7 +73,9 @@ class HandedOver:
             return {name: hashlib.sha256(file.read()).hexdigest() for name, file in files if file}
 
 
-async def hand_over(box: LivingBox, wanted: Sequence[WantedPath], archive: Path) -> HandedOver:
+async def hand_over(
+    box: LivingBox, wanted: Sequence[WantedPath], archive: Path, owner: tuple[int, int] | None = None
+) -> HandedOver:
     """Copy paths out of a frozen box; the engine does it, and no program of the box takes part.
 
     Owners and modes stay. Links that lead out of the paths go, but those to programs of the image; so do devices,
@@ -81,21 +83,21 @@ async def hand_over(box: LivingBox, wanted: Sequence[WantedPath], archive: Path)
 
     Args:
         box: Frozen, or stopped.
-        wanted: A path inside another one comes with that.
+        wanted: A path inside another one comes with that, and the first of equal ones counts.
         archive: The file to write.
+        owner: User and group to whom all of it is given; None for those of the engine's archive.
 
     Raises:
         FindingError: There is too much of it.
         SandboxError: The engine failed.
     """
-    outer = [
-        one for one in wanted if not any(_is_inside(one.path, two.path) for two in wanted if two is not one)
-    ]
+    wanted = [*{one.path: one for one in reversed(wanted)}.values()]
+    outer = [one for one in wanted if not any(_is_inside(one.path, two.path) for two in wanted if two != one)]
     raw = archive.with_suffix(".raw")
     try:
         # The format without free headers, which might name another path, or rights of a program.
         with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as out:
-            passing = _Passage(out, tuple(one.path for one in outer))
+            passing = _Passage(out, tuple(one.path for one in outer), owner)
             for one in outer:
                 with raw.open("w+b") as file:
                     try:
@@ -123,9 +125,11 @@ class _Passage:
     Args:
         out: What passes is written there.
         roots: The paths that are handed over.
+        owner: See `hand_over`.
     """
 
-    def __init__(self, out: tarfile.TarFile, roots: tuple[str, ...]) -> None:
+    def __init__(self, out: tarfile.TarFile, roots: tuple[str, ...], owner: tuple[int, int] | None) -> None:
+        self._owner = owner
         self.size_bytes = 0
         self.kept: set[str] = set()
         self._links: set[str] = set()
@@ -151,7 +155,10 @@ class _Passage:
                 self._count(member)
                 self.kept.add(path)
                 mode = _DATA_MODE if wanted.is_data else member.mode & _PERMISSIONS
-                passed = member.replace(name=path[1:], mode=mode, deep=False)
+                uid, gid = self._owner or (member.uid, member.gid)
+                passed = member.replace(
+                    name=path[1:], mode=mode, uid=uid, gid=gid, uname="", gname="", deep=False
+                )
                 if member.islnk():
                     passed = passed.replace(
                         linkname=posixpath.normpath(posixpath.join(folder, member.linkname))[1:]

@@ -38,6 +38,7 @@ LOGS = ("/logs/agent", "/logs/artifacts", "/logs/verifier")
 
 _BASH = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
 _OUTPUT_BYTES = 64 * 1024
+_ID_S = 30.0
 _PROCESSES = 4096
 _MIB = 1024 * 1024
 
@@ -78,7 +79,11 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
-    """A task folder that is worked on: the agent's box, and a folder of ours for what passes between boxes."""
+    """A task folder that is worked on: the agent's box, and a folder of ours for what passes between boxes.
+
+    Args:
+        owner: User and group to whom what is handed over belongs; None where the engine knows owners, and for root.
+    """
 
     row: AgentRow
     tools: RowTools
@@ -86,6 +91,7 @@ class TaskPlace:
     engine: ContainerEngine
     box: LivingBox
     passage: Path
+    owner: tuple[int, int] | None = None
 
     @property
     def source(self) -> Path:
@@ -120,9 +126,26 @@ async def open_task(row: AgentRow, tools: RowTools) -> AsyncIterator[TaskPlace]:
             _opened(tools, row, engine, task.agent, passage, Load()) as box,
             _on_record(row, "agent", task.agent, box),
         ):
-            yield TaskPlace(row, tools, task, engine, box, passage)
+            owner = await _owner(box, task.agent_user)
+            yield TaskPlace(row, tools, task, engine, box, passage, owner)
     finally:
         await asyncio.to_thread(remove_tree, passage)
+
+
+async def _owner(box: LivingBox, user: str | None) -> tuple[int, int] | None:
+    """Return the numbers of the agent's user and group, where the engine forgets owners; None for root.
+
+    Raises:
+        FindingError: The box has no such user.
+    """
+    name = user or box.user
+    if not box.takes_as_root or name in ("", "0", "root"):
+        return None
+    told = await box.run(bash("id -u; id -g", wall_s=_ID_S), user=user)
+    numbers = told.stdout.split()
+    if told.exit_code != 0 or len(numbers) != 2:
+        raise FindingError(Verdict.ERROR, "no_user", f"agent.user: the box has no user {name!r}")
+    return int(numbers[0]), int(numbers[1])
 
 
 def host_variables(tools: RowTools) -> Mapping[str, str]:

@@ -166,7 +166,7 @@ class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
         for one in task.collect:
             await box.run(bash(one.command, wall_s=one.timeout_s), user=one.user)
         await (box.kill() if task.separate else box.freeze())
-        handed = await hand_over(box, _wanted(task, box), place.passage / "handed.tar")
+        handed = await hand_over(box, _wanted(task, box), place.passage / "handed.tar", place.owner)
         place.row.events.append(handed.event)
         return handed
 
