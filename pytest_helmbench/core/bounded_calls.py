@@ -122,7 +122,8 @@ class BoundedCalls:
             line = self._answer(json.dumps([function, limit_s, *arguments]).encode() + b"\n", what, limit_s)
         answer = json.loads(line)
         if "raised" in answer:
-            raise HelmbenchError(answer["raised"])
+            timed_out = answer.get("code") == RuleTimeoutError.code  # a pattern has a limit of its own
+            raise (RuleTimeoutError if timed_out else HelmbenchError)(answer["raised"])
         result: JsonValue = answer["result"]
         return result
 

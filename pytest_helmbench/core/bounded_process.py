@@ -43,7 +43,7 @@ def _answer(
     try:
         return {"result": function(*arguments)}
     except HelmbenchError as error:
-        return {"raised": str(error)}
+        return {"raised": str(error), "code": getattr(error, "code", "")}
     except Exception as error:  # noqa: BLE001 - of a benchmark's code, or a fault of ours: the case reports it
         return {"raised": f"it raised {type(error).__name__}: {error}"}
     finally:

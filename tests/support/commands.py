@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import yaml  # noqa: F401 - before pytester remembers the modules: its compiled half is loaded once per process
 from fork_server import python_command
 from inner_pytest import pytest_command
 from waiting import PATIENCE_S
