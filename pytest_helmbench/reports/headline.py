@@ -105,7 +105,7 @@ class Headline:
     def text(self) -> str:
         """The headline in a line of 100 letters: `✗ FAILS   atlas-mini: 50.0 %, threshold 85.0 · worse by 39.3`.
 
-        Where there is no room, clauses of a cause are left out, and the first is cut at a word.
+        Without room, clauses of a cause are left out, and the first is cut at a word.
         """
         mark = {None: "", True: "✓ HOLDS   ", False: "✗ FAILS   "}[self.holds]
         mark = "? INCONCLUSIVE   " if self.is_open else mark

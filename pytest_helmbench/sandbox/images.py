@@ -28,7 +28,7 @@ _TURN_S = 0.1
 
 
 class ImageError(HintedError):
-    """There is no image: `missing_dependency` where the user has not allowed what it takes, else `failed`."""
+    """An image is missing: `missing_dependency` where the user has not allowed what it takes, else `failed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def content_tag(folder: Path) -> str:
 async def image_obstacle(
     engine: ContainerEngine, source: str | Path, rights: ImageRights
 ) -> ImageError | None:
-    """Return why there is no image for want of a right; None where there is one, or may be. Nothing is made of it.
+    """Return the right without which an image cannot be had; None where it is here, or may be. Nothing is made of it.
 
     Args:
         engine: That keeps it.

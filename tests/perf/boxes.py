@@ -70,7 +70,7 @@ def _files(taken: bytes) -> bytes:
         folder.type, folder.mode, test.mode, test.size = tarfile.DIRTYPE, 0o777, 0o755, len(_TEST)
         archive.addfile(folder)
         archive.addfile(test, io.BytesIO(_TEST.encode()))
-    assert not taken, "nobody has worked"
+    assert not taken, "the box is untouched"
     return written.getvalue()
 
 

@@ -228,7 +228,7 @@ def test_a_box_that_cannot_start_says_so_and_leaves_nothing(podman: Running) -> 
     for spec, words in (
         (LivingSpec("localhost/no-such-image"), "the image localhost/no-such-image is not here"),
         (
-            LivingSpec(IMAGE, user="nobody-of-that-name"),
+            LivingSpec(IMAGE, user="unknown-user"),
             "no container of docker.io/library/python:3.12-slim starts",
         ),
     ):

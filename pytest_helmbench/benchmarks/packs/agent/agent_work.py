@@ -218,7 +218,7 @@ async def _run_for_agent(shell: Shell, wall_s: float, sent: bytes) -> bytes:
         asked = json_object(json.loads(sent))
         argv, given = texts(asked.get("argv")), b64decode(str(asked.get("stdin")), validate=True)
     except (ValueError, RecursionError) as error:
-        raise BadRequestError("this is no request of the program {shell}") from error
+        raise BadRequestError("only the program {shell} asks here") from error
     if not argv or any("\0" in word for word in argv):
         raise BadRequestError("argv is not a list of program and arguments")
     try:
