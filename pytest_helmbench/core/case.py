@@ -41,6 +41,11 @@ class CaseRule:
         return ""
 
     @property
+    def bounds_a_call(self) -> bool:
+        """Whether it measures how a single call went, so that its case goes in no batch."""
+        return False
+
+    @property
     def label(self) -> str | None:
         """The one label that the reply must give; None where a reply can do with another, or give several."""
         return None

@@ -88,6 +88,7 @@ class ModelEntry:
         version: Of an application (`function`, `http`); None for none.
         messages: `user` for an application that gets its messages without the task; None for all of them.
         system_prompt: Text of a system message before the user message; None for none.
+        batch: The form of the batches that its server takes, `openai`, or `no`; None for what is known of the server.
         variant_of: The id of the model that is asked, where `id` is the name of a variant; None where it is not.
         stated_at: File and line of a judge, `models.yml:1`, for messages; empty for any other.
     """
@@ -107,6 +108,7 @@ class ModelEntry:
     version: str | None = None
     messages: str | None = None
     system_prompt: str | None = None
+    batch: str | None = None
     variant_of: str | None = None
     stated_at: str = field(default="", compare=False)
 

@@ -390,6 +390,7 @@ class AttemptRecord:
         prompt_characters: Of a prompt that is long enough for its tokens to tell whether the server has cut it.
         address: Where it was asked; None where its reply represents no other call.
         turn: Of the conversation, from 1; None where there is none.
+        batch: Its line in the batch that it went in; None for a call that was sent singly.
     """
 
     run_id: int
@@ -402,7 +403,7 @@ class AttemptRecord:
     status_code: int | None
     finish_reason: str | None
     error: str | None
-    latency_ms: float
+    latency_ms: float | None
     usage: Usage
     provider_model: str | None
     request_hash: str
@@ -422,6 +423,7 @@ class AttemptRecord:
     inner_thoughts: int = 0
     address: str | None = None
     turn: int | None = None
+    batch: str | None = None
 
     @property
     def question(self) -> tuple[str | None, str | None, str, int]:

@@ -174,7 +174,9 @@ class CaseRunner:
             settings=self._settings,
             judges=self._judges,
         )
-        return await job.work.perform(self._case(job), context)
+        case = self._case(job)
+        progress.may_wait = job.may_wait and not case.rule.bounds_a_call
+        return await job.work.perform(case, context)
 
     def _case(self, job: CaseJob) -> Case:
         try:
@@ -220,12 +222,14 @@ class CaseEngineSettings:
     Args:
         recorded: Whether replies on record may replace calls.
         limits: Of models, by model id.
+        batched: Ids of the models whose calls go in batches where they may.
     """
 
     runner: RunnerSettings
     retry_policy: RetryPolicy
     recorded: RecordedUse = RecordedUse.NEVER
     limits: Mapping[str, ModelLimits] = field(default_factory=dict)
+    batched: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,4 +287,6 @@ class CaseEngine:
 
 
 async def _gateway(backend: Backend, settings: CaseEngineSettings, name: str) -> Gateway:
-    return Gateway(backend, None, settings.retry_policy, name, recorded=settings.recorded)
+    gateway = Gateway(backend, None, settings.retry_policy, name, recorded=settings.recorded)
+    gateway.batched = settings.batched
+    return gateway

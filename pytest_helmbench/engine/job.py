@@ -173,6 +173,11 @@ class CaseJob(ABC):
         return False
 
     @property
+    def may_wait(self) -> bool:
+        """Whether its calls may go in a batch: none of them is made by foreign code that waits for it."""
+        return True
+
+    @property
     def skip_reason(self) -> str | None:
         """Why it cannot be run anywhere, in a sentence; None for a case that can."""
         return None

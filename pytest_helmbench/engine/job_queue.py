@@ -47,6 +47,7 @@ class Progress(CallWatch, Generic[JobT]):
         self.sending = 0
         self.has_sent = False
         self.given_up = ""
+        self.may_wait = False
         self.started = time.monotonic()
         self._refused = False
 

@@ -14,6 +14,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.call import CallWatch, CaseClock, Origin, ReplySource
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.permits import (
+    InBatchError,
     ModelFoundStoppedError,
     ModelStoppedError,
     NotStoredError,
@@ -151,6 +152,8 @@ def fault_outcome(error: HelmbenchError, prefix: str = "", judge: str = "") -> O
         )
     if isinstance(error, NotStoredError):
         return Outcome(Verdict.ERROR, "not_stored", str(error))
+    if isinstance(error, InBatchError):
+        return Outcome(Verdict.SKIPPED, "in_batch", str(error))
     if isinstance(error, RefusedError):
         return Outcome(Verdict.SKIPPED, "budget", str(error))
     if isinstance(error, BadRequestError):

@@ -296,6 +296,7 @@ def _entry(item: JsonObject, line: int | None, system_prompt: str | None) -> Sta
         version=a_text(item.get("version")),
         messages=a_text(item.get("messages")),
         system_prompt=system_prompt,
+        batch=a_text(item.get("batch")),
     )
     headers = {name: str(value) for name, value in a_mapping(item.get("extra_headers")).items()}
     return StatedModel(

@@ -16,7 +16,7 @@ from pytest_helmbench.gateway.backend import ReplyQuery
 from pytest_helmbench.gateway.call import Call
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import RawAnswer
-from pytest_helmbench.gateway.prices import price_of, token_price
+from pytest_helmbench.gateway.prices import BATCH_PRICE, price_of, token_price
 from pytest_helmbench.gateway.providers.provider import credible_usd
 from pytest_helmbench.gateway.replies import encode
 from pytest_helmbench.gateway.requests import (
@@ -115,10 +115,11 @@ def unbounded(request: PreparedCall) -> PreparedCall:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt that has started; its number is 0 for an answer from the record."""
+    """An attempt that has started, in a batch as the line of that name; 0 is an answer from the record."""
 
     request: PreparedCall
     number: int
+    batch: str | None = None
     started_at: str = field(default_factory=utc_now)
     started: float = field(default_factory=time.perf_counter)
 
@@ -151,7 +152,7 @@ class Attempt:
             status_code=answer.status if answer else None,
             finish_reason=said.finish_reason if said else None,
             error=error,
-            latency_ms=answer.latency_ms if answer else (time.perf_counter() - self.started) * 1000,
+            latency_ms=None if self.batch else answer.latency_ms if answer else self._elapsed_ms(),
             usage=usage,
             provider_model=reply.provider_model if reply else None,
             request_hash=self.request.hash,
@@ -171,7 +172,18 @@ class Attempt:
             prompt_characters=prompt_characters(self.request.body, self.request.encoded),
             address=call.endpoint.replies_from,
             turn=call.turn,
+            batch=self.batch,
         )
+
+    def priced(self, usage: Usage, provider_model: str | None) -> Usage:
+        """Return usage with what it has cost, at the price of a batch where it went in one."""
+        priced = priced_usage(self.request.call, usage, provider_model)
+        if self.batch is None or usage.cost_usd is not None or priced.cost_usd is None:
+            return priced
+        return replace(priced, cost_usd=priced.cost_usd * BATCH_PRICE)
+
+    def _elapsed_ms(self) -> float:
+        return (time.perf_counter() - self.started) * 1000
 
 
 def counted_usage(request: PreparedCall, parsed: Reply) -> Usage:

@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, RecordedReply, ResultRecord
+from pytest_helmbench.gateway.batches import BatchAnswer, Batches, BatchLine
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import AttemptResult, Ending, FailedCase, Permit, PermitRequest
 
@@ -136,6 +137,9 @@ class Backend(Protocol):
     async def acquire(self, request: PermitRequest) -> Permit:
         """Wait until an attempt may be sent; raises `RefusedError` and its kinds."""
 
+    async def batched(self, line: BatchLine) -> BatchAnswer:
+        """Wait until a batch has answered a call; raises `RefusedError` and its kinds."""
+
     def settle(self, permit: Permit, result: AttemptResult, record: AttemptRecord) -> None:
         """Give a permit back and put the attempt on record, in one step."""
 
@@ -189,6 +193,7 @@ class LocalBackend:
         record_result: Takes a result without blocking.
         reply_cache: Recorded replies; None when the session uses none.
         disk: The record on disk; None where it keeps everything at once.
+        batches: Where calls that may wait go; None for none.
     """
 
     def __init__(
@@ -198,12 +203,14 @@ class LocalBackend:
         record_result: Callable[[ResultRecord], None],
         reply_cache: ReplyCache | None = None,
         disk: Disk | None = None,
+        batches: Batches | None = None,
     ) -> None:
         self._limiter = limiter
         self._record_attempt = record_attempt
         self._record_result = record_result
         self._reply_cache = reply_cache
         self._disk = disk
+        self._batches = batches
 
     def use_replies(self, reply_cache: ReplyCache) -> None:
         """Use recorded replies from now on."""
@@ -223,11 +230,18 @@ class LocalBackend:
             raise
         return permit
 
+    async def batched(self, line: BatchLine) -> BatchAnswer:
+        """Wait until a batch has answered a call; one that is not to be batched goes singly."""
+        return BatchAnswer() if self._batches is None else await self._batches.ask(line)
+
     def settle(self, permit: Permit, result: AttemptResult, record: AttemptRecord) -> None:
         """Record the attempt, then give its permit back, so that nothing is counted that could be lost."""
         try:
             self._record_attempt(record)
-            self._take_back(permit)
+            if record.batch is None:
+                self._take_back(permit)
+            elif self._batches is not None:
+                self._batches.settled(record.batch)
         finally:
             self._limiter.settle(permit, result)
         if (

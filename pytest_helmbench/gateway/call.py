@@ -66,6 +66,9 @@ class Call:
 class CallWatch:
     """Follows a call of a case; this one does nothing, for calls outside of cases."""
 
+    may_wait = False
+    """Whether its calls may go in a batch."""
+
     def check(self) -> None:
         """Raise `asyncio.CancelledError` when the session sends nothing more."""
 

@@ -23,6 +23,7 @@ from pytest_helmbench.gateway.attempt import (
     unbounded,
 )
 from pytest_helmbench.gateway.backend import Backend, RecordedUse
+from pytest_helmbench.gateway.batches import BatchLine
 from pytest_helmbench.gateway.call import Call, CallWatch, CaseClock
 from pytest_helmbench.gateway.faults import Fault, FaultKind, is_unanswered
 from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
@@ -75,6 +76,13 @@ _MISSING = Fault(
     hint="run once with --helmbench-cache=reuse; another prompt, model or sampling option is another request, and an"
     " application is never replayed without a 'version' in models.yml",
 )
+_EXPIRED = Fault(
+    FaultKind.REJECTED,
+    None,
+    "batch_expired",
+    "two batches have ended without an answer to this call",
+    hint="ask singly: --helmbench-resume without --helmbench-batch",
+)
 
 
 class Gateway:
@@ -111,6 +119,8 @@ class Gateway:
         self._replies = 0
         self._answering: set[str] = set()
         self._stops = ModelStops(retry_policy.grace_s)
+        self.batched: frozenset[str] = frozenset()
+        """Ids of models whose first attempts go in batches, where the watch of a call lets them wait."""
 
     def use_recorded(self) -> None:
         """Let replies on record replace calls from now on."""
@@ -198,9 +208,12 @@ class Gateway:
             run_id=call.origin.run_id,
         )
         retries = Retries(self.retry_policy, self._jitter)
+        waits = watch.may_wait and ask.model in self.batched and call.forwarded is None
+        result = await self._batched(request, ask, retries, watch) if waits else None
         while True:
-            retries.check_time(clock.left_s())
-            result = await self._attempt(request, ask, retries, clock, watch)
+            if result is None:
+                retries.check_time(clock.left_s())
+                result = await self._attempt(request, ask, retries, clock, watch)
             if isinstance(result, Reply):
                 return result
             if call.forwarded is not None and call.forwarded.begun:
@@ -223,7 +236,29 @@ class Gateway:
             if pause_s:
                 with self._stops.stoppable(call.entry.id, asleep=True), watch.asleep(), clock.running():
                     await self._sleep(pause_s)
-            ask = replace(ask, urgent=True)
+            ask, result = replace(ask, urgent=True), None
+
+    async def _batched(
+        self, request: PreparedCall, ask: PermitRequest, retries: Retries, watch: CallWatch
+    ) -> Reply | Fault | None:
+        """Wait for the batch that answers a call; None for a call that is to be sent singly."""
+        call = request.call
+        watch.check()
+        self._stops.check(ask.model)
+        body = call.endpoint.server.sent(request.encoded, request.asked_body)
+        line = BatchLine(_origin(request), body, ask)
+        with self._stops.stoppable(ask.model, asleep=True), watch.asleep():
+            came = await self._backend.batched(line)
+        if came.expired:
+            raise CallFailedError(_EXPIRED, 1)
+        if came.permit is None:
+            return None
+        trace = Attempt(request, 1, came.custom_id)
+        answer = failed_generation(RawAnswer(came.status, {}, came.body, 0.0))
+        parsed = self._parsed(request, answer, request.completion_bound)
+        if isinstance(parsed, Fault):
+            return self._settle_fault(trace, came.permit, self._passing(parsed, came.permit, retries), answer)
+        return await self._kept(trace, came.permit, parsed, answer, watch)
 
     async def on_record(self, call: Call) -> tuple[str, Reply | None]:
         """Return the hash of the request that a call is, and the reply on record to it; None for none.
@@ -343,22 +378,34 @@ class Gateway:
             )
             self._backend.settle(permit, used, record)
             raise
-        parsed = parse_reply(
-            answer.status,
-            answer.body,
-            headers=answer.headers,
-            endpoint=endpoint,
-            sent_schema=request.call.response_format is not None,
-            most_tokens=bound_tokens,
-        )
+        parsed = self._parsed(request, answer, bound_tokens)
         if endless and bound_tokens and isinstance(parsed, Reply) and parsed.is_cut:
             parsed = cut_after_timeout(parsed.usage)
         if isinstance(parsed, Fault):
-            answers = permit.answered or permit.model in self._answering
-            fault = retries.forgive_once(parsed) if answers else parsed
+            fault = self._passing(parsed, permit, retries)
             if permit.bound is None and (other := accepted_bound_name(fault, request.body)) is not None:
                 fault = replace(fault, kind=FaultKind.TRANSIENT, reason=BOUND_RENAMED, parameter=other)
             return self._settle_fault(trace, permit, fault, answer)
+        return await self._kept(trace, permit, parsed, answer, watch)
+
+    @staticmethod
+    def _parsed(request: PreparedCall, answer: RawAnswer, most_tokens: int | None) -> Reply | Fault:
+        return parse_reply(
+            answer.status,
+            answer.body,
+            headers=answer.headers,
+            endpoint=request.call.endpoint,
+            sent_schema=request.call.response_format is not None,
+            most_tokens=most_tokens,
+        )
+
+    def _passing(self, fault: Fault, permit: Permit, retries: Retries) -> Fault:
+        """Return a fault as one that passes, where its model has answered before; see `Retries.forgive_once`."""
+        return retries.forgive_once(fault) if permit.answered or permit.model in self._answering else fault
+
+    async def _kept(
+        self, trace: Attempt, permit: Permit, parsed: Reply, answer: RawAnswer, watch: CallWatch
+    ) -> Reply:
         self._answering.add(permit.model)
         reply = self._settle_reply(trace, permit, parsed, answer)
         # A call that is over for the limiter, but not for a run that ends: its reply is paid.
@@ -389,7 +436,7 @@ class Gateway:
 
     def _settle_reply(self, trace: Attempt, permit: Permit, parsed: Reply, answer: RawAnswer) -> Reply:
         call = trace.request.call
-        usage = priced_usage(call, counted_usage(trace.request, parsed), parsed.provider_model)
+        usage = trace.priced(counted_usage(trace.request, parsed), parsed.provider_model)
         reply = replace(parsed, usage=usage, latency_ms=answer.latency_ms, key=self._next_key())
         used = AttemptResult(Ending.REPLY, usage, self.retry_policy.announced_pause_s(answer.headers))
         record = trace.record(answer=answer, reply=reply, reserved_usd=permit.reserved_usd)
@@ -413,7 +460,7 @@ class Gateway:
         fault = fault.without_words() if trace.request.call.hides_words else fault
         if fault.usage.prompt_tokens is not None:
             # A reply that moderation cut is paid all the same.
-            fault = replace(fault, usage=priced_usage(trace.request.call, fault.usage, None))
+            fault = replace(fault, usage=trace.priced(fault.usage, None))
         pause_s = self.retry_policy.announced_pause_s(answer.headers if answer is not None else {})
         if fault.kind is FaultKind.RATE_LIMITED:
             pause_s = fault.retry_after_s or 0.0  # not cut: whether it is too long, the limiter decides
@@ -439,6 +486,14 @@ class Gateway:
             "%s: %s call: %s, status %s", call.origin.code, call.purpose, fault.reason, fault.status or "-"
         )
         return fault
+
+
+def _origin(request: PreparedCall) -> tuple[str, ...]:
+    """Return what tells a call from every other of its run; with or without the budget's bound it is the same."""
+    call, form = request.call, unbounded(request) if request.bounded else request
+    origin, judge = call.origin, call.entry.id if call.purpose == "judge" else ""
+    counts = (origin.repetition, call.turn, call.sequence)
+    return (origin.code, call.purpose, judge, call.criterion, *map(str, counts), form.hash)
 
 
 def _read(request: PreparedCall, recorded: RecordedReply) -> Reply | None:

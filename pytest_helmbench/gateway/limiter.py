@@ -10,6 +10,7 @@ import asyncio
 import heapq
 import itertools
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -42,6 +43,8 @@ class _OpenAttempt:
     by_price_usd: float  # reserved for it, before the factor of its model
     max_tokens: int | None
     units: int
+    batched: bool = False
+    """It takes money alone, no place."""
 
 
 class _LocalServer:
@@ -165,6 +168,9 @@ class Limiter:
         self._request_rates = _rates(limits.requests_per_minute)
         self._token_rates = _rates(limits.tokens_per_minute)
         self._timer: asyncio.TimerHandle | None = None
+        self._reserving: deque[asyncio.Future[None]] = deque()
+        self.nothing_returns: RefusedError | None = None
+        """Why no call of a batch waits for money any more."""
 
     @property
     def in_flight(self) -> int:
@@ -180,7 +186,7 @@ class Limiter:
         """Return label, model and age in seconds of every attempt in flight, the oldest first."""
         now = self._clock()
         attempts = tuple(self._open_attempts.values())  # one step: other threads may change it
-        calls = [one for one in attempts if self._states[one.model].calls]
+        calls = [one for one in attempts if self._states[one.model].calls and not one.batched]
         return [(one.label, one.model, now - one.since) for one in sorted(calls, key=lambda one: one.since)]
 
     def waits_for_limits(self) -> bool:
@@ -226,13 +232,15 @@ class Limiter:
             return
         state = self._states[permit.model]
         now = self._clock()
-        state.in_flight -= attempt.units
-        state.shared.in_flight -= attempt.units
         state.bound = result.bound or state.bound
-        if state.server is not None:
-            state.server.settle()
-        self._in_flight -= state.calls
+        if not attempt.batched:
+            state.in_flight -= attempt.units
+            state.shared.in_flight -= attempt.units
+            if state.server is not None:
+                state.server.settle()
+            self._in_flight -= state.calls
         self.budget.release(permit.reserved_usd)
+        self._wake_reserving()
         match result.ending:
             case Ending.REPLY:
                 state.answered = True
@@ -257,6 +265,69 @@ class Limiter:
             state.shared.paused_until = max(state.shared.paused_until, now + result.pause_s)
         self._dispatch()
 
+    async def reserve(self, request: PermitRequest, share: float, held_usd: float | None) -> Permit | None:
+        """Wait until the budget can pay a call that goes in a batch: it takes no place, and no rate.
+
+        Args:
+            share: Of the price of a single call.
+            held_usd: What a batch on record holds for it, instead of a new reservation; None for a new one.
+
+        Returns:
+            None for a call whose price is unknown and matters: it goes singly.
+
+        Raises:
+            RefusedError: The budget cannot pay it, or the model or the session sends nothing more (and its kinds).
+        """
+        state = self._states[request.model]
+        while held_usd is None:
+            if state.stopped is not None or self.closed is not None:
+                raise ModelStoppedError(state.stopped) if state.stopped else self.closed or RefusedError()
+            cost = self._cost(state, request)
+            if cost is None:
+                return None
+            cost *= share
+            if not self.budget.can_ever_pay(cost):
+                self.refused_for_budget += 1
+                raise BudgetSpentError(self._spent_sentence(cost))
+            if self.budget.can_pay_now(cost):
+                held_usd = cost
+                self.budget.reserve(cost)
+                self._wake_reserving()
+                break
+            if self.nothing_returns is not None:
+                raise self.nothing_returns
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._reserving.append(waiter)
+            await waiter
+        permit = Permit(next(self._numbers), request.model, held_usd, state.answered, state.bound)
+        attempt = _OpenAttempt(
+            request.label, request.model, self._clock(), held_usd, request.max_tokens, 0, batched=True
+        )
+        self._open_attempts[permit.number] = attempt
+        return permit
+
+    def give_back(self, permit: Permit) -> None:
+        """Free what was reserved for a call that has cost nothing."""
+        self.settle(permit, AttemptResult(Ending.OTHER))
+
+    def stop(self, model: str, sentence: str) -> None:
+        """Let a model send nothing more."""
+        self._stop(self._states[model], sentence)
+
+    def leave(self, error: RefusedError) -> None:
+        """Let no call of a batch wait for money: nothing returns in this session."""
+        self.nothing_returns = error
+        self._wake_reserving()
+
+    def _wake_reserving(self) -> None:
+        """Let the first that waits for money look again; once nothing returns, all of them."""
+        while self._reserving:
+            waiter = self._reserving.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                if self.nothing_returns is None and self.closed is None:
+                    return
+
     def failed(self, model: str, case: FailedCase) -> None:
         """Count a case that has failed for good; stop a model that has answered nothing and fails alike each time."""
         state = self._states[model]
@@ -276,6 +347,7 @@ class Limiter:
     def close(self, error: RefusedError) -> None:
         """Refuse everything that has not gone yet, and all that comes."""
         self.closed = error
+        self._wake_reserving()
         for state in self._states.values():
             self._refuse_all(state, error)
 

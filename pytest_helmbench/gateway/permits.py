@@ -36,6 +36,10 @@ class BudgetSpentError(RefusedError):
     """The session's budget cannot pay this call."""
 
 
+class InBatchError(RefusedError):
+    """The call waits in a batch, and this session does not."""
+
+
 class NotStoredError(RefusedError):
     """Replies can no longer be put on record, so none is paid for."""
 

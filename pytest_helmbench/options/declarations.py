@@ -14,6 +14,7 @@ from typing import Literal
 from pytest_helmbench.core.granted import NOT_ALLOWED, NOTHING_NAMED, Granted
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.options.option import (
+    BATCH,
     COLUMNS,
     CONTENT,
     FILE,
@@ -332,6 +333,11 @@ class Options:
         choice("MODE", "off", "reuse", "refresh", "only"),
         "off",
         "stored replies: off, reuse, refresh, or only, which replays without a network",
+    )
+    batch: float | None = _LIMITS.per_shard(
+        BATCH,
+        None,
+        "ask through batches, at half the price; behind = the minutes to wait for them, 0 to leave at once",
     )
     resume: Resume | None = _RECORD.per_shard(
         RESUME,

@@ -346,6 +346,14 @@ OUTPUT_FILE: Type[Path] = Type(
 )
 FLAG: Type[bool] = Type("", bool, action="store_true", ini="bool")
 FILE: Type[Path] = Type("a file that exists", Path, "PATH", Path.is_file)
+BATCH: Type[float] = Type(
+    "nothing, or behind = a number of minutes, 0 or more",
+    float,
+    "MINUTES",
+    lambda number: number >= 0,
+    bare="inf",
+    record=None,
+)
 SHARD: Type[str] = Type("K/N with K from 1 to N, for example 2/8, or auto", _shard, "K/N")
 SAMPLE: Type[str] = Type(
     "a share (0.2), a number of cases (200) or pairwise, and a seed (200@7)", _sample, "SIZE[@SEED]"

@@ -106,6 +106,9 @@ def settled(session: Session) -> tuple[int, Headline | None, GateReport | None]:
         without gates, in a shard and in a dry run.
     """
     plan = session.plan
+    if _has_run(session) and session.coordinator.waiting_words:
+        status = _OK if session.coordinator.settings.batch == 0 else _FAILED
+        return status, _headline(session, []), None  # no gate is decided
     if _has_run(session) and session.has_gate and plan is not None and plan.shard is None and not plan.dry:
         session = replace(session, gated=_judged(session.coordinator, _comparisons(session.coordinator)))
     causes = _causes(session)

@@ -19,6 +19,7 @@ from pytest_helmbench.core.outcome import (
 )
 from pytest_helmbench.engine.case_engine import Resumed
 from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, ReplyCache, ReplyQuery
+from pytest_helmbench.gateway.batches import Batches
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import NotStoredError, SessionLimits
 from pytest_helmbench.gateway.retries import RetryPolicy
@@ -30,8 +31,9 @@ from pytest_helmbench.run.cost_estimate import budget_of
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Notes, Plan
 from pytest_helmbench.run.session_runs import SessionRuns
-from pytest_helmbench.run.targets import model_limits, session_concurrency
+from pytest_helmbench.run.targets import batched_models, model_limits, session_concurrency
 from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.read.batches import session_and_uuid
 from pytest_helmbench.store.read.costs import (
     calls_left_out,
     costs,
@@ -80,6 +82,7 @@ class Coordinator:
         self.files: list[Path] = []
         self.limiter: Limiter | None = None
         self.commits: Commits | None = None
+        self.batches: Batches | None = None
         self.started = time.perf_counter()
         self.ended: float | None = None
         self._notes = notes
@@ -151,9 +154,28 @@ class Coordinator:
             if commits is not None and record.reply_key is not None:
                 commits.add_reply()
 
-        backend = LocalBackend(limiter, record_attempt, record_result, self._reply_cache(), commits)
+        self.batches = self._batches(limiter, commits)
+        backend = LocalBackend(
+            limiter, record_attempt, record_result, self._reply_cache(), commits, self.batches
+        )
         self.started = time.perf_counter()
         return backend
+
+    def _batches(self, limiter: Limiter, commits: Commits | None) -> Batches | None:
+        """Return the batches of the session; None where it makes none and has none out."""
+        settings, store = self.settings, self.runs.store
+        resumption = self.runs.resumption
+        if store is None or commits is None or (settings.batch is None and resumption is None):
+            return None
+        from pytest_helmbench.run.batches_on_record import BatchesOnRecord
+
+        found = {number: session_and_uuid(store.path, number) for number in self.runs.run_ids.values()}
+        record = BatchesOnRecord(store, commits, next(iter(found.values()))[0])
+        endpoints = batched_models(self.runs.targets.values(), settings)
+        wait_s = None if settings.batch is None else settings.batch * 60
+        batches = Batches(endpoints, limiter, record, lambda number: found[number][1], wait_s)
+        self.library.loop.run(batches.resume())
+        return batches
 
     def _baselines(self, asked: BaselineAsked) -> Baselines:
         from pytest_helmbench.results.baselines import Baselines  # few sessions name one
@@ -255,7 +277,7 @@ class Coordinator:
                 self.runs.close(interrupted=interrupted, tick=tick)
             if none := sum(tally.no_cases for tally in self.runs.tallies.values()):
                 self.remarks.append(f"tests that asked no model, so they are not cases: {none}")
-            if interrupted or self.overdrawn is not None or self._has_unjudged:
+            if interrupted or self.overdrawn is not None or self._has_unjudged or self.waiting_words:
                 self._note_what_is_left(interrupted=interrupted)
             if not interrupted and store is not None and store.fault is None:
                 self._note_what_is_gone()
@@ -281,8 +303,17 @@ class Coordinator:
         errors = any(tally.verdicts[Verdict.ERROR] for tally in self.runs.tallies.values())
         return bool(self.stopped_models or spent or errors)
 
+    @property
+    def waiting_words(self) -> str:
+        """Which calls the session has left in batches, for people; empty for none."""
+        return "" if self.batches is None else self.batches.waiting_words
+
     def _note_what_is_left(self, *, interrupted: bool) -> None:
         """Say how a session goes on that has left cases without a verdict."""
+        if self.waiting_words:
+            self.goes_on = f"{self.waiting_words}; the same command with --helmbench-resume collects them"
+            self.remarks.append(self.goes_on)
+            return
         runs = self.runs
         planned = sum(run.tests for run in runs.plan.runs if run.usable) if runs.plan is not None else 0
         planned -= sum(tally.no_cases for tally in runs.tallies.values())

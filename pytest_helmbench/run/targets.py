@@ -22,6 +22,7 @@ from pytest_helmbench.engine.work import Route
 from pytest_helmbench.files.models_file import load_models, load_variants
 from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.baselines.schema_answer import BASELINE_IDS
+from pytest_helmbench.gateway.batch_wire import WIRES
 from pytest_helmbench.gateway.open_files import calls_that_fit, open_files
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.prices import context_tokens, is_confirmed, token_price
@@ -472,3 +473,38 @@ def _statement(stated: StatedModel, base_url: GrantedText) -> str:
 def _address(stated: StatedModel, base_url: GrantedText) -> str:
     named = stated.base_url or (base_url and base_url.value)
     return normalise_base_url(named or replay_endpoint(stated.entry.model_id).base_url)
+
+
+def batched_models(targets: Iterable[Target], settings: Settings) -> Mapping[str, tuple[str, Endpoint]]:
+    """Return the form of batches and the endpoint of each model whose calls go in batches, by its id.
+
+    Those of this machine go singly, unless their entry says that their server takes batches.
+    """
+    if settings.batch is None and settings.resume is None:
+        return {}
+    found = {}
+    for target in targets:
+        for route in (target.model, *target.judges):
+            endpoint = route.endpoint
+            if isinstance(endpoint, Endpoint) and route.entry.http is None and endpoint.server.passes_on:
+                word = route.entry.batch or endpoint.server.batch
+                if word in WIRES:
+                    found[route.entry.id] = (word, endpoint)
+    return found
+
+
+def unbatched_model(targets: Iterable[Target], settings: Settings) -> str:
+    """Return why a hosted model cannot go in a batch, in a sentence; empty where all can, or none shall."""
+    batched = batched_models(targets, settings)
+    for target in targets if settings.batch is not None else ():
+        for route in (target.model, *target.judges):
+            endpoint = route.endpoint
+            if (
+                isinstance(endpoint, Unusable)
+                or route.entry.http is not None
+                or not endpoint.server.passes_on
+            ):
+                continue
+            if route.entry.id not in batched and not endpoint.own_server:
+                return f"{route.entry.id} has no batch at {endpoint.provider}"
+    return ""

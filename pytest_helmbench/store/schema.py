@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pytest_helmbench.store.fault import StoreError
 
-VERSION = 6
+VERSION = 7
 """`PRAGMA user_version` of a file that this version reads and writes."""
 
 
@@ -333,7 +333,8 @@ CREATE TABLE calls (
     request_hash TEXT NOT NULL REFERENCES requests (hash),
     response_id TEXT REFERENCES responses (id),
     from_cache INTEGER NOT NULL,
-    started_at TEXT NOT NULL
+    started_at TEXT NOT NULL,
+    batch TEXT
 ) STRICT;
 
 CREATE INDEX idx_calls_run_id_code_repetition ON calls (run_id, code, repetition);
@@ -345,6 +346,19 @@ CREATE TABLE sent_calls (
     code TEXT NOT NULL,
     reserved_usd REAL NOT NULL,
     PRIMARY KEY (owner, number)
+) STRICT;
+
+CREATE TABLE batches (
+    token TEXT PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    address TEXT NOT NULL,
+    model TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('planned', 'creating', 'out', 'read')),
+    keys TEXT NOT NULL,
+    reserved_usd REAL NOT NULL,
+    created_s REAL NOT NULL,
+    input_file TEXT,
+    provider_id TEXT
 ) STRICT;
 
 CREATE TABLE events (

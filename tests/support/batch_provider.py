@@ -70,6 +70,7 @@ class _State:
 
     def __init__(self, path: str) -> None:
         self._lock = threading.Lock()
+        self._creating = threading.RLock()
         self._conn = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._conn.executescript(f"PRAGMA journal_mode = WAL; {_TABLES}")
 
@@ -94,6 +95,10 @@ class _State:
 
     def create(self, asked: Mapping[str, Any], *, strange: bool = False) -> dict[str, Any]:
         """Store a batch and bill what it answers."""
+        with self._creating:
+            return self._create(asked, strange=strange)
+
+    def _create(self, asked: Mapping[str, Any], *, strange: bool) -> dict[str, Any]:
         (number,) = self.do("SELECT coalesce(max(number), 0) + 1 FROM batches")[0]
         name = f"batch_{number}"
         lines = [json.loads(line) for line in self.file(asked["input_file_id"]).splitlines()]
@@ -143,8 +148,10 @@ class _State:
         return row
 
     def keep(self, body: bytes) -> str:
-        (count,) = self.do("SELECT count(*) + 1 FROM files")[0]
-        self.do("INSERT INTO files VALUES (?, ?)", f"file-{count}", body)
+        """Store a file and return its id."""
+        with self._creating:
+            (count,) = self.do("SELECT count(*) + 1 FROM files")[0]
+            self.do("INSERT INTO files VALUES (?, ?)", f"file-{count}", body)
         return f"file-{count}"
 
     def file(self, name: str) -> bytes:

@@ -39,6 +39,11 @@ def pytest_configure(config):
         path = pathlib.Path(os.environ["PIDS"], workerinput["workerid"])
         path.with_suffix(".new").write_text(str(os.getpid()))  # it may be killed meanwhile
         path.with_suffix(".new").rename(path)
+    if "BATCH_PACE_S" in os.environ:
+        import pytest_helmbench.gateway.batches as batches
+
+        batches.GATHER_S = batches.FIRST_POLL_S = float(os.environ["BATCH_PACE_S"])
+        batches.LOOK_S = 5 * batches.GATHER_S
     if "GRACE_S" in os.environ:
         import pytest_helmbench.pytest_side.composition
 

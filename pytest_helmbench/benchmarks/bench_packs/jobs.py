@@ -43,6 +43,10 @@ class BenchPackJob(CaseJob):
     number: int
 
     @property
+    def may_wait(self) -> bool:
+        return False
+
+    @property
     def code(self) -> str:
         """The scenario's id."""
         return self.scenario.id

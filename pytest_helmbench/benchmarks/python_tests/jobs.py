@@ -178,6 +178,10 @@ class HandWrittenJob(CaseJob):
     own_work: HandWrittenWork
 
     @property
+    def may_wait(self) -> bool:
+        return False
+
+    @property
     def code(self) -> str:
         return self.test.code
 

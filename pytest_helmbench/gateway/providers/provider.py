@@ -62,6 +62,7 @@ class Provider:
         list_id: What the price list calls it; empty where it goes by address.
         pull: Command that brings a model to it; empty for none.
         title_header: Where it wants to know who asks; empty for nowhere.
+        batch: The form of its batches; empty where it has none that is known here.
         version: Of an application; None where it is not known, so that no reply on record represents another.
     """
 
@@ -79,6 +80,7 @@ class Provider:
     list_id: str = ""
     pull: str = ""
     title_header: str = ""
+    batch: str = ""
     function: Granted[str] | None = None
     version: str | None = ""
 

@@ -50,12 +50,15 @@ OPENAI = Provider(
     routed=True,
     list_id="openai",
     max_tokens_key="max_completion_tokens",
+    batch="openai",
 )
 AZURE = _Azure(
     "",
     hosts=(".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"),
     max_tokens_key="max_completion_tokens",
+    batch="openai",
 )
+GROQ = Provider("", hosts=("//api.groq.com",), batch="openai")
 OPENROUTER = _OpenRouter(
     "openrouter",
     base_url="https://openrouter.ai/api/v1",
@@ -68,7 +71,7 @@ OPENROUTER = _OpenRouter(
 ROUTER = OPENROUTER
 """The provider of hosted models whose prefix names no other."""
 _HIDDEN = "[key]"
-_PROVIDERS: tuple[Provider, ...] = (EMBEDDED, OPENAI, OPENROUTER, AZURE, *MODEL_SERVERS)
+_PROVIDERS: tuple[Provider, ...] = (EMBEDDED, OPENAI, OPENROUTER, AZURE, GROQ, *MODEL_SERVERS)
 _BY_PREFIX = {provider.prefix: provider for provider in _PROVIDERS if provider.prefix}
 _LIKE_A_KEY = re.compile("|".join(one.key_shape for one in (*_PROVIDERS, ANY_SERVER) if one.key_shape))
 

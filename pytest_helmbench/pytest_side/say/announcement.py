@@ -25,7 +25,7 @@ from pytest_helmbench.reports.tables import UNKNOWN, count_text, listed, table, 
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.cost_estimate import PriceSpan, budget_bounds, least_call, price_span, rounded_up
 from pytest_helmbench.run.plan import Plan, PlannedRun
-from pytest_helmbench.run.targets import calls_at_a_time, few_open_files, session_concurrency
+from pytest_helmbench.run.targets import calls_at_a_time, few_open_files, session_concurrency, unbatched_model
 
 _FREE = PriceSpan(0.0, 0.0, 0.0)
 _MOST_DRY_ROWS = 10
@@ -241,6 +241,17 @@ class Announcer:
         if plan.dry:
             return
         self._check_routes(coordinator.runs.left(plan))
+        unbatched = unbatched_model(coordinator.runs.targets.values(), settings)
+        if unbatched or (settings.batch is not None and self._config.getoption("maxfail", 0)):
+            why = unbatched or "-x stops at a failure, and a batch is asked as a whole"
+            hint = (
+                "name the vendor's own server, say 'batch: openai' in models.yml"
+                if unbatched
+                else "leave -x out"
+            )
+            raise pytest.UsageError(
+                f"{why}; nothing was called\n  hint: {hint}, or leave --helmbench-batch out"
+            )
         budget_usd = coordinator.budget_usd(plan)
         if budget_usd is not None:
             self._check_budget(plan, budget_usd)

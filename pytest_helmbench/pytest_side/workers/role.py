@@ -17,7 +17,7 @@ from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.library import Library
 from pytest_helmbench.run.plan import Plan
-from pytest_helmbench.run.targets import model_limits
+from pytest_helmbench.run.targets import batched_models, model_limits
 
 GRACE_S = 0.3
 """How long calls in flight may go on when a session ends."""
@@ -110,12 +110,13 @@ class CaseEngines:
     def make(self, backend: Backend, resumed: Resumed) -> CaseEngine:
         """Return a case engine, ready to start."""
         settings = self.settings
-        targets = (target for item in self.library.loaded for target in item.targets)
+        targets = [target for item in self.library.loaded for target in item.targets]
         shared = CaseEngineSettings(
             runner=RunnerSettings(settings.strict_json, self.template),
             retry_policy=RetryPolicy(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
             recorded=settings.recorded_use,
             limits=model_limits(targets, settings),
+            batched=frozenset(batched_models(targets, settings)),
         )
         return CaseEngine(self.library.loop, backend, shared, self.share, resumed)
 

@@ -304,6 +304,8 @@ class ChannelServer:
         match message:
             case ("admit", number, request):
                 self._answer(backend, number, self._acquire(backend, request))
+            case ("batch", number, line):
+                self._answer(backend, number, backend.batched(line))
             case ("abandon", number):
                 # A permit that is on its way comes back as released.
                 if number in self._asking:

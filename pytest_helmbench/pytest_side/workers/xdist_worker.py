@@ -24,10 +24,12 @@ from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.job_queue import CancelledRunError
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import ReplyQuery
+from pytest_helmbench.gateway.batches import BatchAnswer, BatchLine
 from pytest_helmbench.gateway.permits import (
     AttemptResult,
     BudgetSpentError,
     FailedCase,
+    InBatchError,
     ModelStoppedError,
     NotStoredError,
     Permit,
@@ -53,6 +55,7 @@ ERRORS: Mapping[str, type[HelmbenchError]] = {
     "budget": BudgetSpentError,
     "stopped": ModelStoppedError,
     "closing": RefusedError,
+    "in_batch": InBatchError,
     "not_stored": NotStoredError,
     "failed": HelmbenchError,
 }
@@ -152,6 +155,9 @@ class RemoteBackend:
 
     async def acquire(self, request: PermitRequest) -> Permit:
         return cast("Permit", await self._ask("admit", request))
+
+    async def batched(self, line: BatchLine) -> BatchAnswer:
+        return cast("BatchAnswer", await self._ask("batch", line))
 
     def settle(self, permit: Permit, result: AttemptResult, record: AttemptRecord) -> None:
         self.send("settle", permit, result, record)

@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord, RunStatement
@@ -24,6 +24,7 @@ from pytest_helmbench.store.write.record_file import (
     Task,
     is_loss,
     of_kind,
+    replace_batch,
     write_event,
     write_run_statement,
 )
@@ -230,6 +231,14 @@ class Store:
         """Say that a call is out no more."""
         row = (self._file.leases.owner, number)
         self._do("DELETE FROM sent_calls WHERE owner = ? AND number = ?", row)
+
+    def record_batch(self, row: Mapping[str, object]) -> None:
+        """Keep a batch, in place of the one of its token."""
+        self._put(Task(lambda conn: replace_batch(conn, row), is_loss=True))
+
+    def forget_batch(self, token: str) -> None:
+        """Delete a batch."""
+        self._do("DELETE FROM batches WHERE token = ?", (token,))
 
     def record_event(self, run_id: int, event: Event) -> None:
         """Keep something that happened in a run and belongs to no result."""

@@ -336,7 +336,9 @@ async def test_requests_answers_and_record(provider: Provider, row: _Row) -> Non
         assert totals.usage.cost_usd == (0.0 if replies else None)
     if row.read is not None:
         assert (attempts[0].text, attempts[0].thoughts) == row.read
-    assert totals.latency_ms == (pytest.approx(sum(one.latency_ms for one in replies)) if replies else None)
+    assert totals.latency_ms == (
+        pytest.approx(sum(one.latency_ms or 0.0 for one in replies)) if replies else None
+    )
     if row.passed:
         sent_body = dict(provider.requests[-1].body)
         assert sent_body == {**body(), "model": "test/good", **row.passed}

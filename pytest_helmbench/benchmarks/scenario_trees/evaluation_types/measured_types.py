@@ -43,6 +43,10 @@ class MeasuredRule(ReplyRule):
     by_severity: bool = False
     turn: int | None = None
 
+    @property
+    def bounds_a_call(self) -> bool:
+        return True
+
     def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> RuleFinding:
         del case, strict_json
         reply = reply_at(self, reply, self.turn)

@@ -1,0 +1,252 @@
+"""The wire of batches: what is asked of a provider that takes many calls at once, in the form of OpenAI."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, decoded_json, json_object
+from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.threads import start_thread
+from pytest_helmbench.gateway.faults import excerpt
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
+
+if TYPE_CHECKING:
+    import openai
+
+_ENDPOINT = "/v1/chat/completions"
+_TIMEOUT_S = 60.0
+_UPLOAD_S = 600.0
+_PAGE = 100
+_MOST_PAGES = 100
+_ENDED = frozenset(("completed", "failed", "expired", "cancelled"))
+_PASSING = frozenset((408, 409, 425, 429))
+T = TypeVar("T")
+
+
+class WireError(HelmbenchError):
+    """A request about a batch that brought no answer of use.
+
+    Args:
+        status: HTTP status; None where none came.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        self.status = status
+        super().__init__(message)
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the provider has refused, so that nothing was made and the same request will be refused again."""
+        return self.status is not None and 400 <= self.status < 500 and self.status not in _PASSING
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """A batch as its provider shows it.
+
+    Args:
+        status: `in_progress`, `completed`, `failed`, `expired`, `cancelled`, …
+        answered: Lines that are answered so far.
+        files: Ids of the files that hold the results.
+        faults: Of a batch that failed: code, message, and the number of the line where one is named.
+    """
+
+    status: str
+    answered: int
+    files: tuple[str, ...]
+    faults: tuple[tuple[str, str, int | None], ...]
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will be answered; of one that is complete the results may still be missing."""
+        return self.status in _ENDED and (self.status != "completed" or bool(self.files))
+
+
+class BatchWire(Protocol):
+    """What is asked of a provider. Every method raises `WireError`, whose words hold no key."""
+
+    async def create(
+        self, token: str, lines: Mapping[str, bytes], uploaded: Callable[[str], Awaitable[None]]
+    ) -> str:
+        """Create a batch and return the provider's id of it.
+
+        Args:
+            token: Names the batch.
+            lines: Bodies by `custom_id`.
+            uploaded: Awaited with the id of the file, before the batch is created.
+        """
+
+    async def find(self, token: str, input_file: str) -> str | None:
+        """Look through the whole list of batches; return the id of the one that was made of a file."""
+
+    async def poll(self, batch_id: str) -> BatchState:
+        """Return how a batch stands."""
+
+    async def results(self, state: BatchState) -> Mapping[str, tuple[int, bytes]]:
+        """Return status and body by `custom_id`; lines that cannot be read are left out, the first of two counts."""
+
+
+class OpenAIWire:
+    """Batches as OpenAI, Azure and Groq have them.
+
+    Args:
+        endpoint: Whose address and key it uses.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._opened: openai.OpenAI | None = None
+
+    async def create(
+        self, token: str, lines: Mapping[str, bytes], uploaded: Callable[[str], Awaitable[None]]
+    ) -> str:
+        def upload() -> str:
+            file = (f"helmbench-{token}.jsonl", b"\n".join(_line(*line) for line in lines.items()))
+            return self._client().files.create(file=file, purpose="batch", timeout=_UPLOAD_S).id
+
+        input_file = await self._asked(upload)
+        await uploaded(input_file)
+        asked = {
+            "input_file_id": input_file,
+            "endpoint": _ENDPOINT,
+            "completion_window": "24h",
+            "metadata": {"helmbench": token},
+        }
+        created = await self._asked(lambda: self._client().post("/batches", cast_to=object, body=asked))
+        return _text(created, "id")
+
+    async def find(self, token: str, input_file: str) -> str | None:
+        after = ""
+        for _ in range(_MOST_PAGES):
+            query: dict[str, object] = {"limit": _PAGE, **({"after": after} if after else {})}
+            page = json_object(await self._get("/batches", query))
+            rows = [json_object(row) for row in _list(page.get("data"))]
+            if not isinstance(page.get("data"), list):
+                raise WireError("the list of batches cannot be read")
+            for row in rows:
+                if row.get("input_file_id") == input_file or _metadata(row).get("helmbench") == token:
+                    return _text(row, "id")
+            if not rows or not page.get("has_more"):
+                return None
+            after = _text(rows[-1], "id")
+        raise WireError("the list of batches does not end")
+
+    async def poll(self, batch_id: str) -> BatchState:
+        found = json_object(await self._get(f"/batches/{batch_id}", {}))
+        faults = [json_object(one) for one in _list(json_object(found.get("errors")).get("data"))]
+        answered = json_object(found.get("request_counts")).get("completed")
+        files = (found.get(name) for name in ("output_file_id", "error_file_id"))
+        return BatchState(
+            status=_text(found, "status"),
+            answered=answered if type(answered) is int else 0,
+            files=tuple(name for name in files if isinstance(name, str) and name),
+            faults=tuple(
+                (
+                    excerpt(str(one.get("code")), self._endpoint),
+                    excerpt(str(one.get("message")), self._endpoint),
+                    line if type(line := one.get("line")) is int else None,
+                )
+                for one in faults
+            ),
+        )
+
+    async def results(self, state: BatchState) -> Mapping[str, tuple[int, bytes]]:
+        found: dict[str, tuple[int, bytes]] = {}
+        for name in state.files:
+            text = await self._asked(lambda name=name: self._client().files.content(name).content)  # type: ignore[misc]
+            for secret in map(str.encode, self._endpoint.secrets):
+                text = text.replace(secret, b"[key]")
+            for custom_id, answer in _answers(text):
+                found.setdefault(custom_id, answer)
+        return found
+
+    async def _get(self, path: str, query: dict[str, object]) -> JsonValue:
+        def get() -> Any:
+            return self._client().get(path, cast_to=object, options={"params": query})
+
+        return await self._asked(get)
+
+    async def _asked(self, ask: Callable[[], T]) -> T:
+        """Return what a request brings, asked in a thread that keeps no session from ending."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+
+        def settle(found: T | None, error: WireError | None) -> None:
+            if answer.done():
+                return
+            if error is not None:
+                answer.set_exception(error)
+            else:
+                answer.set_result(found)  # type: ignore[arg-type]
+
+        def run() -> None:
+            found, failed = None, None
+            try:
+                found = ask()
+            except Exception as error:  # noqa: BLE001 - whatever the client raises of a foreign answer
+                failed = self._error(error)
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(settle, found, failed)
+
+        start_thread(run, "helmbench-batch")
+        return await answer
+
+    def _error(self, error: Exception) -> WireError:
+        """Return an error of the client, whose words may repeat a key."""
+        status = getattr(error, "status_code", None)
+        return WireError(excerpt(str(error), self._endpoint), status if type(status) is int else None)
+
+    def _client(self) -> openai.OpenAI:
+        if self._opened is None:
+            import openai  # half a second, for sessions with batches
+
+            endpoint = self._endpoint
+            unsent = ("OpenAI-Organization", "OpenAI-Project")  # of the environment: not for this server
+            omitted: Any = openai.Omit()
+            self._opened = openai.OpenAI(
+                api_key=endpoint.key or "none",
+                base_url=endpoint.base_url,
+                max_retries=0,
+                timeout=_TIMEOUT_S,
+                default_headers={**dict.fromkeys(unsent, omitted), **endpoint.headers},
+                http_client=openai.DefaultHttpxClient(follow_redirects=False),
+            )
+        return self._opened
+
+
+WIRES: Mapping[str, Callable[[Endpoint], BatchWire]] = {"openai": OpenAIWire}
+"""By the word of `models.yml`."""
+
+
+def _line(custom_id: str, body: bytes) -> bytes:
+    head = json.dumps({"custom_id": custom_id, "method": "POST", "url": _ENDPOINT})
+    return head[:-1].encode() + b', "body": ' + body.replace(b"\n", b" ") + b"}"
+
+
+def _answers(text: bytes) -> Iterator[tuple[str, tuple[int, bytes]]]:
+    for line in text.splitlines():
+        row = json_object(decoded_json(line.decode("utf-8", "replace")))
+        response = json_object(row.get("response"))
+        custom_id, status = row.get("custom_id"), response.get("status_code")
+        if isinstance(custom_id, str) and type(status) is int:
+            body = response.get("body")
+            yield custom_id, (status, (body if isinstance(body, str) else json.dumps(body)).encode())
+
+
+def _metadata(row: JsonObject) -> JsonObject:
+    return json_object(row.get("metadata"))
+
+
+def _list(value: JsonValue) -> Sequence[JsonValue]:
+    return value if isinstance(value, list) else ()
+
+
+def _text(found: object, name: str) -> str:
+    value = found.get(name) if isinstance(found, Mapping) else None
+    if not isinstance(value, str) or not value:
+        raise WireError(f"the answer has no {name!r}")
+    return value

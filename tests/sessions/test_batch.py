@@ -1,0 +1,200 @@
+"""Calls through a provider's batches: verdicts as those asked singly, at half the price, and nothing paid twice."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from batch_provider import BatchProvider
+from records import final_state
+from sessions import Session
+from trees import Part, Tree, category, judged_twice, rows, write_tree
+
+_JUDGE = "--helmbench-marking-model=test/judge"
+_MODELS = """models:
+  - {{id: test/good, batch: {0}, price: {{input: 1, output: 4}}}}
+  - {{id: test/judge, batch: {0}, price: {{input: 1, output: 4}}}}
+"""
+_TALK = "## Turn 1\n\nWhere is order {0}?\n\n## Turn 2\n\nThank you, {0}.\n\n## Turn 3\n\nANSWER: done {0}"
+_SPENT = "SELECT total(cost_usd) FROM calls"
+_VERDICTS = """SELECT code, outcome, results.score, criterion, passed, observed, justification
+    FROM results LEFT JOIN evaluations ON result_id = results.id ORDER BY code, criterion"""
+_STATES = "SELECT state, count(*) FROM batches GROUP BY state"
+
+
+@pytest.fixture
+def batches(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[BatchProvider]:
+    monkeypatch.setenv("BATCH_PACE_S", "0.2")
+    with BatchProvider(tmp_path_factory.mktemp("provider")) as provider:
+        yield provider
+
+
+def _write(folder: Path, cases: int = 6, talks: int = 3) -> None:
+    talk = {f"PT{number}": Part(_TALK.format(number), 5) for number in range(1, talks + 1)}
+    answers = [("RISK", "CALM", "RISK")[number % 3] for number in range(cases)]
+    last = Tree(("evaluation:", "  type: contains", "  expected: done"), None, talk)
+    write_tree(
+        folder / "benchmark",
+        {
+            "P1-B1-S1": category(*answers),
+            "P1-B2-S1": judged_twice(*["fine"] * cases),
+            "P2-B1-S1": last,
+        },
+    )
+    (folder / "models.yml").write_text(_MODELS.format("openai"), encoding="utf-8")
+
+
+def _run(folder: Path, provider: BatchProvider, *arguments: str, db: str = "helmbench.db") -> tuple[int, str]:
+    session = _session(folder, provider, *arguments, db=db)
+    return session.end(), session.text
+
+
+def _session(folder: Path, provider: BatchProvider, *arguments: str, db: str = "helmbench.db") -> Session:
+    files = ("--helmbench-models-file=models.yml", f"--helmbench-db={db}")
+    return Session(folder, provider.url, _JUDGE, *files, "-q", "-n0", *arguments)
+
+
+def test_a_batched_run_equals_the_run_singly_at_half_the_price(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path)
+    _run(pytester.path, batches, db="singly.db")
+    singly_usd, singly = batches.billed_usd, batches.single_calls
+    assert not batches.batches
+    code, text = _run(pytester.path, batches, "--helmbench-batch")
+    assert code == 1, text  # some verdicts are wrong
+    assert batches.single_calls == singly
+    batched_usd = batches.billed_usd - singly_usd
+    [(recorded,)] = rows(pytester.path / "helmbench.db", _SPENT)
+    assert recorded == pytest.approx(batched_usd)
+    assert batched_usd <= 0.52 * singly_usd
+    assert rows(pytester.path / "helmbench.db", _VERDICTS) == rows(pytester.path / "singly.db", _VERDICTS)
+    assert [state for state, _ in rows(pytester.path / "helmbench.db", _STATES)] == ["read"]
+
+
+def test_a_session_that_leaves_its_batches_is_collected_round_by_round(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path)
+    _run(pytester.path, batches, "--helmbench-batch", db="waited.db")
+    waited_usd, made = batches.billed_usd, batches.batches
+    batches.set(takes_s=60)
+    code, text = _run(pytester.path, batches, "--helmbench-batch=0")
+    assert code == 0, text
+    assert "with --helmbench-resume collects them" in text
+    assert rows(pytester.path / "helmbench.db", "SELECT DISTINCT reason FROM results") == [("in_batch",)]
+    assert rows(pytester.path / "helmbench.db", "SELECT status FROM evaluation_runs") == [("partial",)]
+    again_code, _ = _run(pytester.path, batches, "--helmbench-batch=0", "--helmbench-resume")
+    assert (again_code, batches.batches) == (0, made + 1)
+    for rounds in range(1, 9):
+        batches.set(advanced_s=61 * rounds)
+        code, text = _run(pytester.path, batches, "--helmbench-batch=0", "--helmbench-resume")
+        if "collects them" not in text:
+            break
+    assert code == 1, text
+    assert not batches.single_calls
+    assert batches.billed_usd == pytest.approx(2 * waited_usd)
+    assert set(batches.billed.values()) == {2}
+    assert final_state(pytester.path / "helmbench.db") == final_state(pytester.path / "waited.db")
+
+
+def test_a_resume_alone_collects_and_asks_the_rest_singly(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path)
+    _run(pytester.path, batches, "--helmbench-batch=0")
+    assert batches.batches == 1
+    code, text = _run(pytester.path, batches, "--helmbench-resume")
+    assert (code, batches.batches) == (1, 1), text
+    assert set(batches.billed.values()) == {1}
+    assert rows(pytester.path / "helmbench.db", _STATES) == [("read", 1)]
+
+
+_SWITCHES: dict[str, dict[str, object]] = {
+    "nothing": {},
+    "create stored and answered 500": {"lost_creates": 2},
+    "create not stored": {"refused_creates": 1},
+    "lists late": {"lost_creates": 1, "late_lists": 1},
+    "strangers": {"strangers": True, "lost_creates": 1},
+    "messy results": {"messy": True},
+    "lines of 429 and 500, one missing": {"line_status": {"0": 429, "1": 500, "2": 0}},
+    "no output at first": {"null_output": 2},
+    "expired": {"expired_batches": 1, "answered_first": 3},
+    "cancelled": {"cancelled_batches": 1, "answered_first": 1},
+    "too many tokens": {"failed_batches": 1, "failed_code": "token_limit_exceeded"},
+    "404 after create": {"missing_polls": 2},
+}
+
+
+@pytest.mark.parametrize("switch", _SWITCHES)
+def test_faults_of_a_provider_change_no_verdict_and_bill_nothing_twice(
+    pytester: pytest.Pytester, batches: BatchProvider, switch: str
+) -> None:
+    _write(pytester.path, 4, 2)
+    batches.set(**_SWITCHES[switch], page=2)
+    code, text = _run(pytester.path, batches, "--helmbench-batch")
+    assert code == 1, text
+    assert set(batches.billed.values()) == {1}
+    [(recorded,)] = rows(pytester.path / "helmbench.db", _SPENT)
+    assert recorded == pytest.approx(batches.billed_usd)
+    assert rows(pytester.path / "helmbench.db", "SELECT DISTINCT outcome FROM results ORDER BY 1") == [
+        ("failed",),
+        ("passed",),
+    ]
+
+
+def test_a_killed_session_pays_for_no_body_twice(pytester: pytest.Pytester, batches: BatchProvider) -> None:
+    _write(pytester.path, 4, 2)
+    batches.set(lost_creates=3, strangers=True)
+    randomly = random.Random(42)
+    ended = False
+    for _ in range(40):
+        session = _session(pytester.path, batches, "--helmbench-batch", "--helmbench-resume=or-start")
+        until_s = time.monotonic() + randomly.uniform(0.4, 2.5)
+        while time.monotonic() < until_s and not session.has_ended:
+            time.sleep(0.02)
+        if not session.kill_all():
+            ended = True
+            break
+    assert ended, session.text
+    assert set(batches.billed.values()) == {1}
+    [(recorded,)] = rows(pytester.path / "helmbench.db", _SPENT)
+    assert recorded == pytest.approx(batches.billed_usd)
+
+
+def test_workers_share_their_batches(pytester: pytest.Pytester, batches: BatchProvider) -> None:
+    _write(pytester.path)
+    _run(pytester.path, batches, "--helmbench-batch", db="alone.db")
+    made = batches.batches
+    code, text = _run(pytester.path, batches, "--helmbench-batch", "-n2")
+    assert code == 1, text
+    assert batches.batches == 2 * made
+    assert final_state(pytester.path / "helmbench.db") == final_state(pytester.path / "alone.db")
+
+
+def test_a_budget_holds(pytester: pytest.Pytester, batches: BatchProvider) -> None:
+    _write(pytester.path, 8, 2)
+    _run(pytester.path, batches, "--helmbench-batch", db="whole.db")
+    need_usd = batches.billed_usd
+    bounded = ("--helmbench-max-tokens=20", f"--helmbench-max-cost={0.3 * need_usd:.8f}")
+    _run(pytester.path, batches, "--helmbench-batch", *bounded)
+    spent_usd = batches.billed_usd - need_usd
+    assert 0 < spent_usd <= 0.3 * need_usd
+
+
+def test_a_model_without_batches_ends_the_session_before_any_call(
+    pytester: pytest.Pytester, batches: BatchProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(pytester.path)
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-nothing")
+    elsewhere = ("--helmbench-base-url=https://openrouter.ai/api/v1", "--helmbench-max-cost=1")
+    code, text = _run(
+        pytester.path, batches, "--helmbench-batch", "--helmbench-model=openai/gpt-4o-mini", *elsewhere
+    )
+    assert code == 4, text
+    assert "openai/gpt-4o-mini has no batch at openrouter" in text
