@@ -175,7 +175,7 @@ class CaseRunner:
             judges=self._judges,
         )
         case = self._case(job)
-        progress.may_wait = job.may_wait and not case.rule.bounds_a_call
+        progress.let_wait(may_wait=job.may_wait and not case.rule.bounds_a_call)
         return await job.work.perform(case, context)
 
     def _case(self, job: CaseJob) -> Case:

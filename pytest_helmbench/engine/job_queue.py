@@ -57,6 +57,10 @@ class Progress(CallWatch, Generic[JobT]):
             self._refused = True
             raise asyncio.CancelledError(self._queue.cancelled)
 
+    def let_wait(self, *, may_wait: bool) -> None:
+        """Say whether calls of the job may go in a batch."""
+        self.may_wait = may_wait
+
     def check_whole(self) -> None:
         """Raise `asyncio.CancelledError` where the end of the run has kept a request of the job from being sent.
 

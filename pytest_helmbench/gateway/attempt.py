@@ -140,11 +140,9 @@ class Attempt:
             unanswered: It was sent, and the provider may bill it, of what the budget has `reserved_usd`.
         """
         call, said = self.request.call, reply or fault
-        usage = said.usage if said else Usage()
+        usage, origin = said.usage if said else Usage(), call.origin
         return AttemptRecord(
-            run_id=call.origin.run_id,
-            code=call.origin.code,
-            repetition=call.origin.repetition,
+            **{name: getattr(origin, name) for name in ("run_id", "code", "repetition")},
             criterion=call.criterion,
             purpose=call.purpose,
             sequence=call.sequence,
@@ -152,7 +150,7 @@ class Attempt:
             status_code=answer.status if answer else None,
             finish_reason=said.finish_reason if said else None,
             error=error,
-            latency_ms=None if self.batch else answer.latency_ms if answer else self._elapsed_ms(),
+            latency_ms=self._latency_ms(answer),
             usage=usage,
             provider_model=reply.provider_model if reply else None,
             request_hash=self.request.hash,
@@ -182,8 +180,10 @@ class Attempt:
             return priced
         return replace(priced, cost_usd=priced.cost_usd * BATCH_PRICE)
 
-    def _elapsed_ms(self) -> float:
-        return (time.perf_counter() - self.started) * 1000
+    def _latency_ms(self, answer: RawAnswer | None) -> float | None:
+        if self.batch is not None:
+            return None
+        return answer.latency_ms if answer else (time.perf_counter() - self.started) * 1000
 
 
 def counted_usage(request: PreparedCall, parsed: Reply) -> Usage:

@@ -67,7 +67,7 @@ class BatchState:
 
 
 class BatchWire(Protocol):
-    """What is asked of a provider. Every method raises `WireError`, whose words hold no key."""
+    """The four requests about a batch. Every method raises `WireError`, whose words hold no key."""
 
     async def create(
         self, token: str, lines: Mapping[str, bytes], uploaded: Callable[[str], Awaitable[None]]

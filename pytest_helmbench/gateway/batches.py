@@ -53,7 +53,7 @@ class BatchLine:
 
 @dataclass(frozen=True, slots=True)
 class BatchAnswer:
-    """What became of a call in a batch.
+    """The end of a call in a batch.
 
     Args:
         permit: To be settled; None where nothing was answered.
@@ -90,7 +90,7 @@ class BatchRow:
 
     @property
     def share_usd(self) -> float:
-        """What it holds for one of its calls."""
+        """The USD that it holds for one of its calls."""
         return self.reserved_usd / max(1, len(self.keys))
 
 

@@ -273,7 +273,7 @@ class Limiter:
             held_usd: What a batch on record holds for it, instead of a new reservation; None for a new one.
 
         Returns:
-            None for a call whose price is unknown and matters: it goes singly.
+            None for a call that has to go alone, since its price or its bound is a guess: it goes singly.
 
         Raises:
             RefusedError: The budget cannot pay it, or the model or the session sends nothing more (and its kinds).
@@ -287,6 +287,8 @@ class Limiter:
                 return None
             cost *= share
             if not self.budget.can_ever_pay(cost):
+                if self._alone_usd(state, request) is not None:
+                    return None
                 self.refused_for_budget += 1
                 raise BudgetSpentError(self._spent_sentence(cost))
             if self.budget.can_pay_now(cost):

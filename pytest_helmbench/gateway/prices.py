@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
 
 BATCH_PRICE = 0.5
-"""Of what the same tokens cost singly: what all providers of batches state that are known here."""
+"""A call in a batch costs so much of its price singly; each provider with batches that is known here says so."""
 _SAMPLE_TOKENS = 1_000  # below every step of a tiered price
 _MOST_TOKENS = 10**9  # of a call; no model takes or writes more
 

@@ -8,7 +8,7 @@ from dataclasses import fields
 
 from pytest_helmbench.gateway.batches import BatchRow
 from pytest_helmbench.run.commits import Commits
-from pytest_helmbench.store.read.batches import open_batches
+from pytest_helmbench.store.read.open_batches import open_batches
 from pytest_helmbench.store.write.writer import Store
 
 _COLUMNS = tuple(one.name for one in fields(BatchRow))

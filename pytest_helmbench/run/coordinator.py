@@ -26,6 +26,7 @@ from pytest_helmbench.gateway.retries import RetryPolicy
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.gates import Gates
 from pytest_helmbench.results.run_counts import RunCounts, recorded_counts
+from pytest_helmbench.run.batches_on_record import BatchesOnRecord
 from pytest_helmbench.run.commits import Commits
 from pytest_helmbench.run.cost_estimate import budget_of
 from pytest_helmbench.run.library import Library
@@ -33,13 +34,13 @@ from pytest_helmbench.run.plan import Notes, Plan
 from pytest_helmbench.run.session_runs import SessionRuns
 from pytest_helmbench.run.targets import batched_models, model_limits, session_concurrency
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.read.batches import session_and_uuid
 from pytest_helmbench.store.read.costs import (
     calls_left_out,
     costs,
     has_unjudged_replies,
     session_cost,
 )
+from pytest_helmbench.store.read.open_batches import session_and_uuid
 from pytest_helmbench.store.read.reply_rows import RecordedRuns
 from pytest_helmbench.store.read.results import recorded_outcomes
 from pytest_helmbench.store.write.writer import Store
@@ -133,16 +134,7 @@ class Coordinator:
         if self.runs.store is not None and self.runs.resumption is None:
             self.library.note_starts(self.runs.store, self.runs.run_ids)
 
-        def not_stored(error: NotStoredError) -> None:
-            if limiter.closed is None:
-                limiter.close(error)
-
-        store = self.runs.store
-        commits = self.commits = (
-            None
-            if store is None
-            else Commits(store, self.library.loop, limiter.limits.concurrency, not_stored)
-        )
+        commits = self.commits = self._commits(limiter)
 
         def record_result(record: ResultRecord) -> None:
             self.runs.record_result(record)
@@ -161,14 +153,22 @@ class Coordinator:
         self.started = time.perf_counter()
         return backend
 
+    def _commits(self, limiter: Limiter) -> Commits | None:
+        def not_stored(error: NotStoredError) -> None:
+            if limiter.closed is None:
+                limiter.close(error)
+
+        store = self.runs.store
+        if store is None:
+            return None
+        return Commits(store, self.library.loop, limiter.limits.concurrency, not_stored)
+
     def _batches(self, limiter: Limiter, commits: Commits | None) -> Batches | None:
         """Return the batches of the session; None where it makes none and has none out."""
         settings, store = self.settings, self.runs.store
         resumption = self.runs.resumption
         if store is None or commits is None or (settings.batch is None and resumption is None):
             return None
-        from pytest_helmbench.run.batches_on_record import BatchesOnRecord
-
         found = {number: session_and_uuid(store.path, number) for number in self.runs.run_ids.values()}
         record = BatchesOnRecord(store, commits, next(iter(found.values()))[0])
         endpoints = batched_models(self.runs.targets.values(), settings)

@@ -106,6 +106,7 @@ _LATE = {
     ("composition", "pytest_helmbench.pytest_side.job_end"),
     ("session_plugin", "pytest_helmbench.benchmarks.python_tests.hooks"),
     ("clients", "openai"),
+    ("batch_wire", "openai"),
     ("query_command", "sqlite_utils"),  # `helmbench --help` imports every command
     ("open_files", "resource"),  # not on Windows
     ("readers", "pytest_helmbench.imports.inspect_logs"),

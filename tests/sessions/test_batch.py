@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from batch_provider import BatchProvider
+from commands import run_command
 from records import final_state
 from sessions import Session
 from trees import Part, Tree, category, judged_twice, rows, write_tree
@@ -89,6 +91,9 @@ def test_a_session_that_leaves_its_batches_is_collected_round_by_round(
     assert "with --helmbench-resume collects them" in text
     assert rows(pytester.path / "helmbench.db", "SELECT DISTINCT reason FROM results") == [("in_batch",)]
     assert rows(pytester.path / "helmbench.db", "SELECT status FROM evaluation_runs") == [("partial",)]
+    assert "batch: test/good and test/judge at 127.0.0.1" in text
+    for command in (("runs",), ("show", "last")):
+        assert "waiting" in run_command(pytester, *command, "--db=helmbench.db").stdout.str()
     again_code, _ = _run(pytester.path, batches, "--helmbench-batch=0", "--helmbench-resume")
     assert (again_code, batches.batches) == (0, made + 1)
     for rounds in range(1, 9):
@@ -198,3 +203,45 @@ def test_a_model_without_batches_ends_the_session_before_any_call(
     )
     assert code == 4, text
     assert "openai/gpt-4o-mini has no batch at openrouter" in text
+
+
+_WINDOWS: dict[str, tuple[str, dict[str, object], dict[str, object]]] = {
+    "gathering": ("5", {}, {}),
+    "planned": ("0.2", {"upload_status": 503}, {"upload_status": None}),
+    "creating": ("0.2", {"unanswered_creates": 1, "silence_s": 60}, {}),
+    "out": ("0.2", {"takes_s": 3600}, {"advanced_s": 3700}),
+}
+
+
+@pytest.mark.parametrize("window", _WINDOWS)
+def test_a_kill_in_each_window_bills_nothing_twice(
+    pytester: pytest.Pytester, batches: BatchProvider, monkeypatch: pytest.MonkeyPatch, window: str
+) -> None:
+    pace, before, after = _WINDOWS[window]
+    _write(pytester.path, 4, 2)
+    batches.set(**before)
+    monkeypatch.setenv("BATCH_PACE_S", pace)
+    session = _session(pytester.path, batches, "--helmbench-batch")
+    database = pytester.path / "helmbench.db"
+    if window == "gathering":
+        until(database.exists, "the session starts")
+        time.sleep(1.0)
+    else:
+        until(lambda: database.exists() and _states(database) == [window], window)
+        until(lambda: window != "creating" or batches.batches == 1, "it is created")
+    assert session.kill_all()
+    assert batches.batches == (window in ("creating", "out"))
+    batches.set(**after)
+    monkeypatch.setenv("BATCH_PACE_S", "0.2")
+    code, text = _run(pytester.path, batches, "--helmbench-batch", "--helmbench-resume")
+    assert code == 1, text
+    assert set(batches.billed.values()) == {1}
+    assert not batches.single_calls
+    assert set(_states(database)) == {"read"}
+
+
+def _states(database: Path) -> list[str]:
+    try:
+        return [state for (state,) in rows(database, "SELECT state FROM batches")]
+    except sqlite3.OperationalError:
+        return []  # its tables are being made

@@ -66,7 +66,7 @@ def _usd(answer: Mapping[str, Any]) -> float:
 
 
 class _State:
-    """What the provider knows, committed before every answer."""
+    """The provider's files, batches and ledger, committed before every answer."""
 
     def __init__(self, path: str) -> None:
         self._lock = threading.Lock()
@@ -192,6 +192,8 @@ class _Handler(BaseHTTPRequestHandler):
             digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
             state.do("INSERT INTO ledger VALUES (?, ?, NULL)", digest, _usd(answer))
             self._send(200, answer)
+        elif path == "/v1/files" and state.switch("upload_status"):
+            self._send(state.switch("upload_status"), {"error": {"message": "busy"}})
         elif path == "/v1/files":
             boundary = self.headers["Content-Type"].partition("boundary=")[2].strip('"').encode()
             parts = [part for part in body.split(b"--" + boundary) if b"filename=" in part]
@@ -330,7 +332,7 @@ class BatchProvider:
 
     @property
     def billed_usd(self) -> float:
-        """What the ledger has in all."""
+        """The sum of the ledger."""
         return float(self._rows("SELECT total(usd) FROM ledger")[0][0])
 
     @property

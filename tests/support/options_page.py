@@ -38,6 +38,7 @@ TABLES = {
     "plans": "the planned cases of a run, compressed, one code per line; `sample` and `broken` are JSON",
     "leases": "an open session and its last sign of life",
     "sent_calls": "a call in flight, in sessions with a budget",
+    "batches": "a batch of calls; `state` is `planned`, `creating`, `out` or `read`",
     "judge_labels": "a person's verdict beside the judge's",
     "results": "a case × repetition; `outcome` is `passed`, `failed`, `error` or `skipped`; `severity` is the base",
     "evaluations": "a result × criterion; `observed_text` holds running text of the reply",
@@ -57,7 +58,7 @@ TABLES = {
 """The meaning of one row of each table and view."""
 _WITHOUT_COLUMNS = {
     *("benchmarks", "texts", "pillars", "behaviours", "conditions", "user_contexts", "perturbations"),
-    *("plans", "leases", "sent_calls", "scenario_conditions", "scenario_user_contexts"),
+    *("plans", "leases", "sent_calls", "batches", "scenario_conditions", "scenario_user_contexts"),
 }
 """Tables that `v_results` joins, or that only the program reads."""
 

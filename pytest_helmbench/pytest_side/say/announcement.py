@@ -14,9 +14,11 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import NO_MODEL
 from pytest_helmbench.core.outline import RowOutline
 from pytest_helmbench.core.shard import Shard
+from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.work import Route
 from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.local_answers import check_function
+from pytest_helmbench.gateway.prices import BATCH_PRICE
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.options.settings import DEFAULT_CONCURRENCY
 from pytest_helmbench.pytest_side.say.printing import printed, shown_path
@@ -25,7 +27,13 @@ from pytest_helmbench.reports.tables import UNKNOWN, count_text, listed, table, 
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.cost_estimate import PriceSpan, budget_bounds, least_call, price_span, rounded_up
 from pytest_helmbench.run.plan import Plan, PlannedRun
-from pytest_helmbench.run.targets import calls_at_a_time, few_open_files, session_concurrency, unbatched_model
+from pytest_helmbench.run.targets import (
+    batched_models,
+    calls_at_a_time,
+    few_open_files,
+    session_concurrency,
+    unbatched_model,
+)
 
 _FREE = PriceSpan(0.0, 0.0, 0.0)
 _MOST_DRY_ROWS = 10
@@ -241,17 +249,7 @@ class Announcer:
         if plan.dry:
             return
         self._check_routes(coordinator.runs.left(plan))
-        unbatched = unbatched_model(coordinator.runs.targets.values(), settings)
-        if unbatched or (settings.batch is not None and self._config.getoption("maxfail", 0)):
-            why = unbatched or "-x stops at a failure, and a batch is asked as a whole"
-            hint = (
-                "name the vendor's own server, say 'batch: openai' in models.yml"
-                if unbatched
-                else "leave -x out"
-            )
-            raise pytest.UsageError(
-                f"{why}; nothing was called\n  hint: {hint}, or leave --helmbench-batch out"
-            )
+        self._check_batches()
         budget_usd = coordinator.budget_usd(plan)
         if budget_usd is not None:
             self._check_budget(plan, budget_usd)
@@ -265,6 +263,31 @@ class Announcer:
             f" more than helmbench_ask_above ({settings.ask_above_usd:g} USD); nothing was called\n"
             f"  hint: agree to a bound: --helmbench-max-cost={int(span.high) + 1}"
         )
+
+    def _check_batches(self) -> None:
+        """Refuse models that cannot go in batches, and an end at a failure."""
+        settings = self._coordinator.settings
+        why = unbatched_model(self._coordinator.runs.targets.values(), settings)
+        hint = "name the vendor's own server, say 'batch: openai' in models.yml"
+        if settings.batch is not None and not why and self._config.getoption("maxfail", 0):
+            why, hint = "-x stops at a failure, and a batch is asked as a whole", "leave -x out"
+        if why:
+            raise pytest.UsageError(
+                f"{why}; nothing was called\n  hint: {hint}, or leave --helmbench-batch out"
+            )
+
+    def _batch_line(self, targets: Sequence[Target], span: PriceSpan | None) -> str:
+        """Return which models are asked in batches, and what that costs; empty where none is."""
+        settings = self._coordinator.settings
+        batched = batched_models(targets, settings) if settings.batch is not None else {}
+        if not batched:
+            return ""
+        hosts = dict.fromkeys(urlsplit(endpoint.base_url).netloc for _, endpoint in batched.values())
+        cost = ""
+        if span is not None and span.high:
+            half = usd(span.expected * BATCH_PRICE)
+            cost = f", about {half} instead of {usd(span.expected)} USD (half the price is assumed)"
+        return f"helmbench: batch: {' and '.join(batched)} at {' and '.join(hosts)}{cost}, within 24 h"
 
     def _share_line(self, plan: Plan, shard: Shard) -> str:
         """Return the share of this shard: cases, money, calls in flight and rates, each of the whole."""
@@ -333,6 +356,8 @@ class Announcer:
             if target.judges
         )
         lines += [f"helmbench: judged by {', '.join(panels)}"] if panels else []
+        batch = self._batch_line(targets, span)
+        lines += [batch] if batch else []
         lines += [f"helmbench: {run.model} is skipped: {run.why_not}" for run in plan.runs if not run.usable]
         return lines
 

@@ -17,7 +17,7 @@ from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.pytest_side.say.announcement import plan_price
 from pytest_helmbench.pytest_side.say.printing import in_ci, printed
-from pytest_helmbench.reports.tables import cost_text, display_width, fitted, reasons_text, usd
+from pytest_helmbench.reports.tables import cost_text, count_text, display_width, fitted, reasons_text, usd
 from pytest_helmbench.results.run_counts import RunCounts
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.scoring.intervals import Interval, rows_interval
@@ -87,7 +87,7 @@ class LiveLine:
                 self._draw(coordinator)
         elif self._printer() is not None and 0 < coordinator.settings.heartbeat_s <= now - self._printed_at:
             self._printed_at = now
-            self._print(progress_text(self._progress(coordinator)))
+            self._print(progress_text(self._progress(coordinator)) + _batch_words(coordinator))
 
     def end(self) -> None:
         """Remove the line, and give its row back to the terminal."""
@@ -105,7 +105,8 @@ class LiveLine:
                 return
             room = "" if size == self._size else _MAKE_ROOM % (size.lines - 1)
             self._size = size
-            line = live_text(self._progress(coordinator), size.columns - 1)
+            words = _batch_words(coordinator)
+            line = live_text(self._progress(coordinator), size.columns - 1 - len(words)) + words
             drawn = _DRAW % (size.lines, scrub(line))
             self._config.get_terminal_writer().write_raw(room + drawn, flush=True)
 
@@ -180,6 +181,17 @@ class LiveLine:
     def _uncaptured(self) -> AbstractContextManager[object]:
         capture = self._config.pluginmanager.get_plugin("capturemanager")
         return nullcontext() if capture is None else capture.global_and_fixture_disabled()
+
+
+def _batch_words(coordinator: Coordinator) -> str:
+    """Return how the batches stand that are out; empty for none."""
+    batches, calls, answered = (0, 0, 0) if coordinator.batches is None else coordinator.batches.progress
+    if not batches:
+        return ""
+    minutes = (time.perf_counter() - coordinator.started) / 60
+    return (
+        f" · {count_text(batches, 'batch', 'batches')}: {calls} calls, {answered} answered, {minutes:.0f} min"
+    )
 
 
 def _terminal_size() -> os.terminal_size | None:

@@ -56,6 +56,7 @@ _ALIKE = """
         AND other.scope = own.scope AND other.rescored_from IS NULL
     WHERE own.id = ? ORDER BY other.id DESC
 """
+_WAITING = "SELECT DISTINCT session_id FROM batches WHERE state IN ('creating', 'out')"
 _PROGRESS_OUTCOMES = ("passed", "failed", "error", "skipped")
 _PROGRESS_RUNS = """
     SELECT id, status, total_tests, passed_tests, failed_tests, error_tests, skipped_tests, completed_at,
@@ -157,6 +158,7 @@ def _made(
     kind: type[_Run], conn: sqlite3.Connection, which: str, values: Mapping[str, Cell]
 ) -> tuple[_Run, ...]:
     leases, now_s = leases_of(conn), time.time()
+    waiting = {str(session) for (session,) in conn.execute(_WAITING)}
     return tuple(
         from_row(
             kind,
@@ -167,10 +169,18 @@ def _made(
                 **_so_far(conn, row),
                 **{name: _json_object(row, name) for name in ("settings", "baseline")},
             },
-            status=true_status(str(row["status"]), leases.get(str(row["session_id"])), now_s),
+            status=_waiting(
+                true_status(str(row["status"]), leases.get(str(row["session_id"])), now_s),
+                str(row["session_id"]) in waiting,
+            ),
         )
         for row in named_rows(conn.execute(_RUNS + which, values))
     )
+
+
+def _waiting(status: str, has_batches: bool) -> str:
+    """Return the status of a run; one that has ended with calls in batches waits for them."""
+    return "waiting" if has_batches and status in ("partial", "interrupted") else status
 
 
 def _uncapped(row: Mapping[str, Cell]) -> Mapping[str, Cell]:
