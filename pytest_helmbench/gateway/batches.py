@@ -226,8 +226,8 @@ class Batches:
 
     @property
     def waiting_words(self) -> str:
-        """Which calls are left in batches, for people; empty for none."""
-        out = [batch for batch in self.batches if batch.left is not None and batch.pending]
+        """Which calls are in batches that are not read, for people; empty for none."""
+        out = [batch for batch in self.batches if batch.row.state == "out" and batch.pending]
         if not out:
             return ""
         calls = sum(len(batch.pending) for batch in out)

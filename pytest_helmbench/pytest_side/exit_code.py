@@ -106,7 +106,7 @@ def settled(session: Session) -> tuple[int, Headline | None, GateReport | None]:
         without gates, in a shard and in a dry run.
     """
     plan = session.plan
-    if _has_run(session) and session.coordinator.waiting_words:
+    if _has_run(session) and session.coordinator.has_left_calls:
         status = _OK if session.coordinator.settings.batch == 0 else _FAILED
         return status, _headline(session, []), None  # no gate is decided
     if _has_run(session) and session.has_gate and plan is not None and plan.shard is None and not plan.dry:

@@ -304,6 +304,11 @@ class Coordinator:
         return bool(self.stopped_models or spent or errors)
 
     @property
+    def has_left_calls(self) -> bool:
+        """Whether cases have no verdict since their calls are in batches that are no longer waited for."""
+        return self.batches is not None and self.batches.left_calls > 0
+
+    @property
     def waiting_words(self) -> str:
         """Which calls the session has left in batches, for people; empty for none."""
         return "" if self.batches is None else self.batches.waiting_words

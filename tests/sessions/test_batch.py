@@ -12,7 +12,7 @@ import pytest
 from batch_provider import BatchProvider
 from commands import run_command
 from records import final_state
-from sessions import Session
+from sessions import Session, until
 from trees import Part, Tree, category, judged_twice, rows, write_tree
 
 _JUDGE = "--helmbench-marking-model=test/judge"
@@ -94,6 +94,10 @@ def test_a_session_that_leaves_its_batches_is_collected_round_by_round(
     assert "batch: test/good and test/judge at 127.0.0.1" in text
     for command in (("runs",), ("show", "last")):
         assert "waiting" in run_command(pytester, *command, "--db=helmbench.db").stdout.str()
+    assert (
+        "calls of test/good at http://127.0.0.1"
+        in run_command(pytester, "show", "last", "--db=helmbench.db").stdout.str()
+    )
     again_code, _ = _run(pytester.path, batches, "--helmbench-batch=0", "--helmbench-resume")
     assert (again_code, batches.batches) == (0, made + 1)
     for rounds in range(1, 9):
