@@ -288,7 +288,7 @@ class Batches:
         task.add_done_callback(self._tasks.discard)
 
     async def _follow(self, batch: _Batch) -> None:
-        """See a batch through: created, waited for, read. What ends this ends the calls that wait for it."""
+        """Create a batch, wait for it and read it; an error of any of that ends the calls that wait for it."""
         try:
             if not await self._is_out(batch):
                 return

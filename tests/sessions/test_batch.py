@@ -213,7 +213,7 @@ _WINDOWS: dict[str, tuple[str, dict[str, object], dict[str, object]]] = {
     "gathering": ("5", {}, {}),
     "planned": ("0.2", {"upload_status": 503}, {"upload_status": None}),
     "creating": ("0.2", {"unanswered_creates": 1, "silence_s": 60}, {}),
-    "out": ("0.2", {"takes_s": 3600}, {"advanced_s": 3700}),
+    "out": ("0.2", {"takes_s": 3600}, {"takes_s": 0.2}),
 }
 
 
