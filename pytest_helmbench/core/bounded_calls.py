@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -23,7 +24,7 @@ LIMIT_S = 2
 
 _LATEST = 5  # times the limit: where the system does not count CPU time, or the process does not come to run
 _PROGRAM = (
-    "import sys; sys.path.append(sys.argv[1]); from pytest_helmbench.core.bounded_process import main;"
+    "import sys; sys.path.append(sys.argv[1]); from pytest_helmbench.core.bounded_calls import main;"
     " main(sys.argv[2:])"
 )
 _KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT")
@@ -178,6 +179,49 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         if pipe is not None:
             with suppress(OSError):
                 pipe.close()
+
+
+def main(paths: Sequence[str]) -> None:
+    """Make one call after the other in a process that has no keys, until the other end of the pipe is closed.
+
+    Args:
+        paths: Where modules are looked for, behind our own.
+    """
+    sys.path.extend(path for path in paths if path not in sys.path)
+    answers = os.fdopen(os.dup(1), "wb")
+    questions = os.fdopen(os.dup(0), "rb")
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)  # a call cannot read questions
+    os.dup2(0, 1)  # and cannot print answers
+    for line in questions:
+        name, limit_s, *arguments = json.loads(line)
+        answers.write(json.dumps(_called(_function(name), limit_s, arguments)).encode() + b"\n")
+        answers.flush()
+
+
+def _function(name: str) -> Callable[..., JsonValue]:
+    module, _, attribute = name.partition(":")
+    function: Callable[..., JsonValue] = getattr(importlib.import_module(module), attribute)
+    return function
+
+
+def _called(
+    function: Callable[..., JsonValue], limit_s: float, arguments: Sequence[JsonValue]
+) -> dict[str, JsonValue]:
+    _limit(limit_s)
+    try:
+        return {"result": function(*arguments)}
+    except HelmbenchError as error:
+        return {"raised": str(error), "code": getattr(error, "code", "")}
+    except Exception as error:  # noqa: BLE001 - of a benchmark's code, or a fault of ours: the case reports it
+        return {"raised": f"it raised {type(error).__name__}: {error}"}
+    finally:
+        _limit(0)
+
+
+def _limit(seconds: float) -> None:
+    """End this process after so much CPU time: it holds on a busy machine, and when the session has been killed."""
+    if sys.platform != "win32":
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 BOUNDED_CALLS = BoundedCalls()

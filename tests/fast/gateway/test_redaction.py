@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pytest_helmbench.gateway.redaction import KeyRedactor
+from pytest_helmbench.gateway.client import KeyRedactor
 
 _KEY = 'sk-a/b+c=D"e\\f-0123456789'
 
