@@ -6,7 +6,7 @@ import asyncio
 import errno
 import os
 import select
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -173,9 +173,9 @@ class Transfers:
         Raises:
             BrokenTransferError: It came to none.
         """
-        future = self._waiting[handle] = self._loop.create_future()
         handle.setopt(pycurl.FRESH_CONNECT, self._kept is not None and self._kept.one_has_ended())
-        self._multi.add_handle(handle)
+        self._in_libcurl(self._multi.add_handle, handle)
+        future = self._waiting[handle] = self._loop.create_future()
         if self._looks and self._timer is None:
             self._look()
         try:
@@ -217,8 +217,21 @@ class Transfers:
             self._timer = self._loop.call_later(in_ms / 1000, self._act, pycurl.SOCKET_TIMEOUT, 0)
 
     def _act(self, socket: int, events: int) -> None:
-        self._multi.socket_action(socket, events)
+        self._in_libcurl(self._multi.socket_action, socket, events)
         self._take_ended()
+
+    def _in_libcurl(self, function: Callable[..., object], *arguments: object) -> None:
+        """Call a function of libcurl; where `_watch` or `_set_timer` fails in it, all transfers are lost.
+
+        Raises:
+            MemoryError: They have; the loop's handler of errors has it, too.
+        """
+        try:
+            function(*arguments)
+        except pycurl.error as error:
+            lost = MemoryError(str(error))
+            self._loop.call_exception_handler({"message": "transfers are lost", "exception": lost})
+            raise lost from error
 
     def _look(self) -> None:
         self._multi.perform()

@@ -8,20 +8,41 @@ from sessions import Session
 from trees import category, clear_environment, rows, write_tree
 
 _CASES = 60
+_LOOP_ENDED = "the engine's thread has ended (MemoryError): nothing more is asked"
 _KILLS_A_THREAD = """
-import ctypes, os, threading
+import asyncio, ctypes, os, threading
+
+dies, is_due, loops, new = os.environ["DIES"], False, [], asyncio.new_event_loop
+
+def new_event_loop():
+    loops.append(new())
+    return loops[-1]
+
+asyncio.new_event_loop = new_event_loop
+
+def end():
+    raise MemoryError
 
 def pytest_runtest_logreport(report):
-    if report.when == "call" and report.nodeid.endswith("-PT5[test/good]") and is_meant:
-        for thread in threading.enumerate():
-            if thread.name == os.environ["DIES"]:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(thread.ident), ctypes.py_object(MemoryError)
-                )
+    global is_due
+    if not (report.when == "call" and report.nodeid.endswith("-PT5[test/good]") and is_meant):
+        return
+    is_due = True
+    for loop in loops if dies == "helmbench-engine" else ():
+        loop.call_soon_threadsafe(end)
+    for thread in threading.enumerate():
+        if thread.name == dies == "helmbench-store":
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread.ident), ctypes.py_object(MemoryError)
+            )
 
 def pytest_configure(config):
     global is_meant
     is_meant = not hasattr(config, "workerinput")
+    if dies == "libcurl":
+        from pytest_helmbench.gateway.transfers import Transfers
+        as_it_is = Transfers._set_timer
+        Transfers._set_timer = lambda self, ms: end() if is_due else as_it_is(self, ms)
 """
 
 
@@ -39,12 +60,14 @@ def _session(pytester: pytest.Pytester, provider: Provider, plugin: str, *option
     )
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
 @pytest.mark.parametrize(
-    ("dies", "said"),
+    ("dies", "said", "workers"),
     [
-        ("helmbench-engine", "the engine's thread has ended (MemoryError): nothing more is asked"),
-        ("helmbench-store", "NOT ALL IS STORED: "),
+        ("helmbench-engine", _LOOP_ENDED, "-n0"),
+        ("helmbench-engine", _LOOP_ENDED, "-n2"),
+        ("libcurl", _LOOP_ENDED, "-n0"),
+        ("helmbench-store", "NOT ALL IS STORED: ", "-n0"),
+        ("helmbench-store", "NOT ALL IS STORED: ", "-n2"),
     ],
 )
 def test_a_thread_that_dies_keeps_no_caller_waiting(
