@@ -37,6 +37,7 @@ BUDGET_SPENT = "the budget was spent: what it could not pay was skipped"
 _SHOWN = 5
 _RUNS_SHOWN = 3
 _LONGEST = 100
+_LONGEST_NAME = 40
 _AND = " · "
 _PROVIDER = re.compile(r"the provider (at \S+ )?(?=answered|cannot)")
 
@@ -109,7 +110,7 @@ class Headline:
         """
         mark = {None: "", True: "✓ HOLDS   ", False: "✗ FAILS   "}[self.holds]
         mark = "? INCONCLUSIVE   " if self.is_open else mark
-        start = f"{mark}{self.subject}: " if self.subject else mark
+        start = f"{mark}{_in_short(self.subject)}: " if self.subject else mark
         if not self.cause_first:
             first, second = self.said, self.cause
         else:
@@ -154,7 +155,7 @@ def headline(report: GateReport, state: SessionState | None = None, *, asked: bo
     subject, said, cause = runs[0].subject if len(runs) == 1 else "", "nothing was judged", ""
     if len(failing) > 1:
         subject, cause = f"{len(failing)} of {len(runs)} runs", stops or state.cause
-        gravest = [f"{run.subject}: {run.said.partition(_AND)[0]}" for run in failing]
+        gravest = [f"{_in_short(run.subject)}: {run.said.partition(_AND)[0]}" for run in failing]
         said = _as_fits(gravest, len(subject))
     elif failing:
         subject, said, cause = failing[0].subject, failing[0].said, stops or state.cause
@@ -163,7 +164,7 @@ def headline(report: GateReport, state: SessionState | None = None, *, asked: bo
     elif len(runs) == 1:
         said, cause = runs[0].said, state.cause
     elif holds is None and (first := _highest(report.runs, state)) is not None:
-        subject, said = "highest", f"{first.name} {score_text(first)}"
+        subject, said = "highest", f"{_in_short(first.name)} {score_text(first)}"
     elif runs:
         all_of = "all " if holds else ""
         said, cause = _scores(report.runs), state.cause
@@ -262,9 +263,18 @@ def _scores(runs: Sequence[RunGates]) -> str:
 
 def _as_fits(parts: Sequence[str], taken: int) -> str:
     """Return the first parts, as many as a headline has room for, and how many more there are."""
-    shown = _first(parts, _AND, _LONGEST - len("✗ FAILS   : ") - taken)
+    room = _LONGEST - len("✗ FAILS   : ") - min(taken, _LONGEST_NAME)
+    shown = _first(parts, _AND, room)
+    if len(shown) < len(parts):
+        shown = _first(parts, _AND, room - len(f"{_AND}{len(parts)} more"))
     more = len(parts) - len(shown)
     return _AND.join((*shown, f"{more} more") if more else shown)
+
+
+def _in_short(name: str) -> str:
+    """Return a name of at most 40 letters, without its middle where it is longer."""
+    half = _LONGEST_NAME // 2
+    return name if len(name) <= _LONGEST_NAME else f"{name[: half - 1]}…{name[-half:]}"
 
 
 def _brief(cause: str, room: int) -> str:
