@@ -12,7 +12,7 @@ from pytest_helmbench.core.scrub import REDACTED, scrub
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.providers.servers import without_keys
 
-_BROKEN_OFF = frozenset({"timeout", "reset", "truncated_body", "not_http", "content_encoding"})
+_BROKEN_OFF = frozenset({"timeout", "reset", "truncated_body", "not_http", "content_encoding", "batch_gone"})
 _NAMED = ("temperature", "maxItems")  # parts of a request that it can go without
 _SHOWN = 200
 _READ = 20_000  # characters of an error body that are looked at

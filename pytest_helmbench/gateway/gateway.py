@@ -83,6 +83,12 @@ _EXPIRED = Fault(
     "two batches have ended without an answer to this call",
     hint="ask singly: --helmbench-resume without --helmbench-batch",
 )
+_GONE = Fault(
+    FaultKind.TRANSIENT,
+    None,
+    "batch_gone",
+    "the provider has deleted the batch that may have answered this call",
+)
 
 
 class Gateway:
@@ -254,6 +260,8 @@ class Gateway:
         if came.permit is None:
             return None
         trace = Attempt(request, 1, came.custom_id)
+        if came.body is None:
+            return self._settle_fault(trace, came.permit, _GONE, None)
         answer = failed_generation(RawAnswer(came.status, {}, came.body, 0.0))
         parsed = self._parsed(request, answer, request.completion_bound)
         if isinstance(parsed, Fault):

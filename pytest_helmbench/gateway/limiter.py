@@ -106,6 +106,7 @@ class _ModelState:
         self.limits = limits
         self.shared = shared
         self.in_flight = 0
+        self.batched = 0
         self.stopped: str | None = None
         self.answered = False
         self.bound: str | None = None
@@ -233,7 +234,9 @@ class Limiter:
         state = self._states[permit.model]
         now = self._clock()
         state.bound = result.bound or state.bound
-        if not attempt.batched:
+        if attempt.batched:
+            state.batched -= 1
+        else:
             state.in_flight -= attempt.units
             state.shared.in_flight -= attempt.units
             if state.server is not None:
@@ -265,12 +268,11 @@ class Limiter:
             state.shared.paused_until = max(state.shared.paused_until, now + result.pause_s)
         self._dispatch()
 
-    async def reserve(self, request: PermitRequest, share: float, held_usd: float | None) -> Permit | None:
+    async def reserve(self, request: PermitRequest, share: float) -> Permit | None:
         """Wait until the budget can pay a call that goes in a batch: it takes no place, and no rate.
 
         Args:
             share: Of the price of a single call.
-            held_usd: What a batch on record holds for it, instead of a new reservation; None for a new one.
 
         Returns:
             None for a call that has to go alone, since its price or its bound is a guess: it goes singly.
@@ -279,33 +281,38 @@ class Limiter:
             RefusedError: The budget cannot pay it, or the model or the session sends nothing more (and its kinds).
         """
         state = self._states[request.model]
-        while held_usd is None:
-            if state.stopped is not None or self.closed is not None:
-                raise ModelStoppedError(state.stopped) if state.stopped else self.closed or RefusedError()
-            cost = self._cost(state, request)
-            if cost is None:
-                return None
-            cost *= share
-            if not self.budget.can_ever_pay(cost):
-                if self._alone_usd(state, request) is not None:
+        try:
+            while True:
+                if state.stopped is not None or self.closed is not None:
+                    raise ModelStoppedError(state.stopped) if state.stopped else self.closed or RefusedError()
+                cost = self._cost(state, request)
+                if cost is None:
                     return None
-                self.refused_for_budget += 1
-                raise BudgetSpentError(self._spent_sentence(cost))
-            if self.budget.can_pay_now(cost):
-                held_usd = cost
-                self.budget.reserve(cost)
-                self._wake_reserving()
-                break
-            if self.nothing_returns is not None:
-                raise self.nothing_returns
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._reserving.append(waiter)
-            await waiter
-        permit = Permit(next(self._numbers), request.model, held_usd, state.answered, state.bound)
-        attempt = _OpenAttempt(
-            request.label, request.model, self._clock(), held_usd, request.max_tokens, 0, batched=True
+                cost *= share
+                if not self.budget.can_ever_pay(cost):
+                    if self._alone_usd(state, request) is not None:
+                        return None
+                    self.refused_for_budget += 1
+                    raise BudgetSpentError(self._spent_sentence(cost))
+                if self.budget.can_pay_now(cost):
+                    return self.hold(request, cost)
+                if self.nothing_returns is not None:
+                    raise self.nothing_returns
+                waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._reserving.append(waiter)
+                await waiter
+        finally:
+            self._wake_reserving()  # however this one ends, the next may look
+
+    def hold(self, request: PermitRequest, usd: float) -> Permit:
+        """Reserve a sum for a call in a batch, whatever is left."""
+        state = self._states[request.model]
+        state.batched += 1
+        self.budget.reserve(usd)
+        permit = Permit(next(self._numbers), request.model, usd, state.answered, state.bound)
+        self._open_attempts[permit.number] = _OpenAttempt(
+            request.label, request.model, self._clock(), usd, request.max_tokens, 0, batched=True
         )
-        self._open_attempts[permit.number] = attempt
         return permit
 
     def give_back(self, permit: Permit) -> None:
@@ -500,7 +507,7 @@ class Limiter:
         if self.budget.most_usd is None:
             return 0.0
         prompt_tokens = request.most_prompt_tokens or request.prompt_tokens
-        return state.costs.bound_usd(prompt_tokens, request.max_tokens, state.in_flight)
+        return state.costs.bound_usd(prompt_tokens, request.max_tokens, state.in_flight + state.batched)
 
     @staticmethod
     def _wait_s(state: _ModelState, now: float) -> float:

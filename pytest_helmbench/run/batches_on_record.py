@@ -31,12 +31,15 @@ class BatchesOnRecord:
         for found in open_batches(self._store.path, self._session_id):
             yield BatchRow(**{name: found.row[name] for name in _COLUMNS}), found.answered
 
-    async def keep(self, row: BatchRow) -> None:
-        """Return when a row is on disk."""
+    def put(self, row: BatchRow) -> None:
+        """Write a row."""
         cells = {name: getattr(row, name) for name in _COLUMNS}
         self._store.record_batch({**cells, "keys": json.dumps(row.keys), "session_id": self._session_id})
-        await self._commits.stored()
 
     def drop(self, token: str) -> None:
         """Delete a row."""
         self._store.forget_batch(token)
+
+    async def stored(self) -> None:
+        """Return when all of that is on disk."""
+        await self._commits.stored()
