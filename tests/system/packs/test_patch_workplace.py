@@ -15,8 +15,8 @@ from repositories import CALCULATOR, bundle_of, git, make_repository, patch_task
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFinding, AgentRow, FindingError
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPhase
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
+from pytest_helmbench.benchmarks.packs.families.repo_patch.family import open_workplace
 from pytest_helmbench.benchmarks.packs.families.repo_patch.patches import patch_in_reply
-from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import open_workplace
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile, Resource, Visibility
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.sandbox.box import Command, Ended, Limits
