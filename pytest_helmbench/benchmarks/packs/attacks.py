@@ -10,7 +10,7 @@ import asyncio
 import re
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import field
 from importlib.resources import files
 from types import MappingProxyType
@@ -26,18 +26,17 @@ from pytest_helmbench.benchmarks.packs.agent.agent_family import (
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import fenced
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests, references
 from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import evaluate_code
-from pytest_helmbench.benchmarks.packs.families.family import Trial, check_of
-from pytest_helmbench.benchmarks.packs.families.registry import FOLDER_FAMILY, family_of
+from pytest_helmbench.benchmarks.packs.families.family import Family, Trial, check_of
+from pytest_helmbench.benchmarks.packs.families.registry import FOLDER_FAMILY
 from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
 from pytest_helmbench.benchmarks.packs.loading import LoadedPack
-from pytest_helmbench.benchmarks.packs.row_tools import RowTools, held_room
+from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Beside, Verdict
 from pytest_helmbench.core.outline import RowRef
 from pytest_helmbench.core.problem import HelmbenchError, Problem
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.engine.rules import rule_faults
 from pytest_helmbench.sandbox.box import Command, Limits
 
 _LIMITS = Limits(wall_s=120.0)
@@ -242,26 +241,18 @@ async def _on_code(rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
         yield _not_tried(name, f"it cannot be judged: {why}") if is_open else _trial(name, found.verdict)
 
 
-async def _on_row(loaded: LoadedPack, ref: RowRef) -> list[Trial]:
+async def _on_row(loaded: LoadedPack, ref: RowRef) -> Sequence[Trial]:
     """Try all attacks on a row."""
     try:
-        task, tools = loaded.pack.task(ref), loaded.work.tools
-        family, rule = family_of(task), PackRule(task, tools.settings.parity)
-        if family is None or ref.skip_reason:
-            return [_not_tried("all", ref.skip_reason or "its family is unknown")]
-        if obstacle := await tools.obstacle(family, task):
-            return [_not_tried("all", obstacle.reason)]
-        if isinstance(family, AgentFamily):
-            trials = _on_place(family, rule, tools)
-        elif isinstance(family, TextFamily):
-            trials = _on_text(family, rule, tools)
-        else:
-            trials = _on_code(rule, tools)
-        with rule_faults():
-            async with held_room(tools.sandboxes, family.room_of(task)):
-                return [one async for one in trials]
+        return await loaded.trials(ref, _attacks)
     except HelmbenchError as error:
         return [_not_tried("all", str(error))]
+
+
+def _attacks(family: Family, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
+    if isinstance(family, AgentFamily):
+        return _on_place(family, rule, tools)
+    return _on_text(family, rule, tools) if isinstance(family, TextFamily) else _on_code(rule, tools)
 
 
 async def attacked(loaded: LoadedPack) -> Checked:

@@ -8,22 +8,29 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.packs.attacks import attacked
+from pytest_helmbench.benchmarks.packs.families.family import Trial
 from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of, messages_of
 from pytest_helmbench.benchmarks.packs.format.manifest import PACK_SCHEMA
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.format.table_columns import Tables
-from pytest_helmbench.benchmarks.packs.loading import PackLoader, RowCheck, table_options_of
+from pytest_helmbench.benchmarks.packs.loading import LoadedPack, NotTriedError, PackLoader, table_options_of
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.outline import RowRef
-from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.problem import HelmbenchError, Problem
 from pytest_helmbench.core.request_template import unfilled
+from pytest_helmbench.sandbox.workspace import SandboxError
 
+_HINT = "correct the row; `helmbench prompt ROW` shows its prompt"
+_OWN_BOX_HINT = 'list in artifacts what the tests read, with verifier.environment_mode = "separate"'
+_PARITY_HINT = f"{_HINT}. --helmbench-pack-rules=parity judges this one as it should be"
 _HEAD = ("row", "family", "groups")
 _OWN = "hidden: false  # failures and reports on this machine show questions and answers"
 _ADDITIONS = (
@@ -124,12 +131,62 @@ def _advice(pack: Pack) -> Iterator[Problem]:
         yield Problem(refs[0].path, refs[0].line, f"{refs[0].id}{more}: {advice}")
 
 
+class RowCheck(NamedTuple):
+    """The findings of a row's self-check: one error per violation, warnings, and why it was skipped."""
+
+    errors: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+    skipped: str = ""
+
+
+async def self_check(loaded: LoadedPack, ref: RowRef) -> RowCheck:
+    """Judge the answers whose verdicts a row states itself; whatever fails is a problem of this row alone."""
+    try:
+        trials = await loaded.trials(ref)
+        wrong = [trial for trial in trials if _is_wrong(trial)]
+        hints = dict.fromkeys((trial.label for trial in wrong), _HINT)
+        family = family_named(ref.family)
+        if wrong and family and not (family.runs_code or loaded.work.settings.parity):
+            published = await loaded.trials(ref, parity=True)
+            hints |= {one.label: _HINT if _is_wrong(one) else _PARITY_HINT for one in published}
+    except NotTriedError as error:
+        return RowCheck(skipped=str(error))
+    except SandboxError as error:
+        return RowCheck(skipped=f"the sandbox failed: {error}")
+    except HelmbenchError as error:
+        what, _, hint = str(error).partition("\n  hint: ")
+        return RowCheck((Problem(ref.path, ref.line, f"{ref.id}: {what}", hint),))
+    notes = tuple(
+        Problem(
+            ref.path, None, f"{one.label} passes only in its own box: passes will be own_box", _OWN_BOX_HINT
+        )
+        for one in trials
+        if one.must_pass and one.in_own_box
+    )
+    return RowCheck(tuple(_problem(ref, trial, hints[trial.label]) for trial in wrong), notes)
+
+
+def _is_wrong(trial: Trial) -> bool:
+    if trial.must_pass is None:
+        return trial.verdict not in (Verdict.PASSED, Verdict.FAILED)
+    return trial.verdict is not (Verdict.PASSED if trial.must_pass else Verdict.FAILED)
+
+
+def _problem(ref: RowRef, trial: Trial, hint: str) -> Problem:
+    should = {True: "must pass", False: "must fail", None: "must have a verdict"}[trial.must_pass]
+    does = {Verdict.PASSED: "passes", Verdict.FAILED: "fails"}.get(trial.verdict, "cannot be judged")
+    why = f" ({trial.message.splitlines()[0]})" if trial.message else ""
+    return Problem(
+        ref.path, ref.line, f"{ref.id}: {trial.label} {should}, but it {does}{why}", trial.hint or hint
+    )
+
+
 async def _self_checked(root: Path, session: SessionValues) -> tuple[Sequence[RowCheck], Checked]:
     loader = PackLoader(session.settings, session.note)
     try:
-        checks = await loader.self_check_all(root)
-        attacks = await attacked(loader.load(root, ())) if session.attacks else Checked("")
-        return checks, attacks
+        loaded = loader.load(root, ())
+        checks = await asyncio.gather(*(self_check(loaded, row) for row in loaded.outline.rows.values()))
+        return checks, await attacked(loaded) if session.attacks else Checked("")
     finally:
         await loader.close()
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_helmbench.benchmarks.kind import Broken
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily
 from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentSessions
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, AgentNeeds
-from pytest_helmbench.benchmarks.packs.families.family import Trial
+from pytest_helmbench.benchmarks.packs.families.family import Family, Trial
 from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of, messages_of
+from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.format.row_files import TableError
 from pytest_helmbench.benchmarks.packs.format.table_columns import TableOptions
@@ -26,26 +26,97 @@ from pytest_helmbench.benchmarks.packs.row_tools import (
     room_limits,
 )
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, PackRule, PackTask
-from pytest_helmbench.benchmarks.packs.work import PackWork
 from pytest_helmbench.core.case import BrokenCase, Case, CaseRule
 from pytest_helmbench.core.json_types import json_objects
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Reply, Verdict
+from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.core.outline import RowOutline, RowRef
 from pytest_helmbench.core.problem import HelmbenchError, Problem
 from pytest_helmbench.engine.job import CaseJob, Target
-from pytest_helmbench.engine.rules import rule_faults
-from pytest_helmbench.engine.work import RunnerSettings
+from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
+from pytest_helmbench.engine.rules import apply_rule, rule_faults
+from pytest_helmbench.engine.work import CaseContext, RunnerSettings, UnjudgedError
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.gateway.relay.relay import Relay
-from pytest_helmbench.judging.rubric import JudgeRule, deciding_judge
+from pytest_helmbench.judging.judge import judged_outcome, with_reply
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule, deciding_judge
 from pytest_helmbench.options.declarations import Options
-from pytest_helmbench.sandbox.workspace import SandboxError
 
-_HINT = "correct the row; `helmbench prompt ROW` shows its prompt"
-_OWN_BOX_HINT = 'list in artifacts what the tests read, with verifier.environment_mode = "separate"'
-_PARITY_HINT = f"{_HINT}. --helmbench-pack-rules=parity judges this one as it should be"
+_NO_JUDGE = "no judge: give --helmbench-marking-model, or --helmbench-pack-rules=parity to judge by the published rules"
+
+
+class PackWork:
+    """Runs and judges the rows of a pack.
+
+    Args:
+        tools: Of the pack.
+        agents: For the families that an agent works on.
+    """
+
+    def __init__(self, tools: RowTools, agents: AgentSessions) -> None:
+        self.tools = tools
+        self._agents = agents
+
+    @property
+    def settings(self) -> PackSettings:
+        """How the session runs and judges packs."""
+        return self.tools.settings
+
+    async def perform(self, case: Case, context: CaseContext) -> Outcome:
+        if isinstance(case.rule, JudgeRule):
+            judges = usable_judges(context)
+            reply = await one_reply(case, context)
+            return judged_outcome(reply, await judged_evaluations(case, reply, judges, context))
+        family, rule = _rule_of(case)
+        if family.needs_judge and not rule.parity:
+            if not context.marking_models:
+                return Outcome(Verdict.SKIPPED, "no_judge", _NO_JUDGE)
+            usable_judges(context)
+        if obstacle := await self.tools.obstacle(family, rule.task):
+            return Outcome(Verdict.SKIPPED, obstacle.code, obstacle.reason)
+        if isinstance(family, AgentFamily):
+            return await self._agents.run(family, rule, case.messages, self.tools, context)
+        reply = await one_reply(case, context)
+        fault = reply.form_fault
+        if rule.parity:
+            reply = replace(reply, text=reply.raw or reply.text)
+            fault = fault if fault == "refusal" and not reply.text else None
+        if fault is not None:
+            by = "words" if isinstance(family, TextFamily) else "tests"
+            observed = reply.form_fault_text(fault)
+            found = family.row_evaluation(rule, passed=False, observed=observed, reason=fault, by=by)
+            return judged_outcome(reply, (found,))
+        if isinstance(family, TextFamily):
+            return judged_outcome(reply, (await self._judged_by_text(family, case, rule, reply, context),))
+        try:
+            return judged_outcome(reply, (await family.evaluate(rule, reply, self.tools),))
+        except UnjudgedError as stop:
+            raise UnjudgedError(with_reply(stop.outcome, reply)) from stop
+
+    async def _judged_by_text(
+        self, family: TextFamily, case: Case, rule: PackRule, reply: Reply, context: CaseContext
+    ) -> Evaluation:
+        shows = self.settings.show_hidden
+        criterion = await apply_rule(partial(family.wants_reading, rule), reply) if rule.judge else None
+        if criterion is None:
+            return await apply_rule(partial(family.evaluation, rule, shows=shows), reply)
+        asked = replace(case, rule=self.asked_of_judge(family, criterion))
+        (read,) = await judged_evaluations(asked, reply, usable_judges(context), context)
+        return replace(family.read_evaluation(rule, read, reply, shows=shows), judgements=read.judgements)
+
+    def asked_of_judge(self, family: Family, criterion: Criterion) -> JudgeRule:
+        """Return what a marking model is asked about a reply whose words alone do not say enough."""
+        hidden = not self.settings.show_hidden
+        return JudgeRule((criterion,), hidden=hidden, of_answer=family.sends_statement)
+
+
+def _rule_of(case: Case) -> tuple[Family, PackRule]:
+    rule = case.rule
+    family = family_of(rule.task) if isinstance(rule, PackRule) else None
+    if not isinstance(rule, PackRule) or family is None:
+        raise TypeError(f"{case.code}: no row of a pack")
+    return family, rule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,6 +262,14 @@ class PackJob(CaseJob):
         return {**groups, **own}
 
 
+TrialsOf = Callable[[Family, PackRule, RowTools], AsyncIterator[Trial]]
+"""Has work judged that no model did."""
+
+
+class NotTriedError(HelmbenchError):
+    """A row cannot be judged here, for the reason that it states."""
+
+
 class LoadedPack:
     """A pack with the models it runs on.
 
@@ -290,6 +369,36 @@ class LoadedPack:
         needs = family is not None and family.needs_judge and not self.work.settings.parity
         return int(ref is not None and (ref.judged or needs))
 
+    async def trials(
+        self,
+        ref: RowRef,
+        tried: TrialsOf = lambda family, *given: family.trials(*given),
+        *,
+        parity: bool = False,
+    ) -> Sequence[Trial]:
+        """Return a row's verdicts on work that no model did.
+
+        Args:
+            ref: Of the row.
+            tried: Has the work judged; without it, the family brings what a row proves itself by.
+            parity: By the published rules, whatever the session says.
+
+        Raises:
+            NotTriedError: The row cannot be judged here.
+            SandboxError: The sandbox failed.
+            HelmbenchError: The row has changed, or its rule broke down.
+        """
+        family = family_named(ref.family)
+        if family is None or ref.skip_reason is not None:
+            raise NotTriedError(ref.skip_reason or "its family is unknown")
+        task, tools = self.pack.task(ref), self.work.tools
+        if obstacle := await tools.obstacle(family, task):
+            raise NotTriedError(obstacle.reason)
+        rule = PackRule(task, parity or tools.settings.parity)
+        with rule_faults():
+            async with held_room(tools.sandboxes, family.room_of(task)):
+                return [one async for one in tried(family, rule, tools)]
+
     def rule(self, task: PackTask) -> CaseRule:
         """Return the rule for a row: a rubric in words goes to the judge."""
         family, settings = family_of(task), self.work.settings
@@ -356,11 +465,6 @@ class PackLoader:
         tools = RowTools(replace(self._packs, show_hidden=shows), pack.files, self._sandboxes)
         return LoadedPack(pack, targets, PackWork(tools, self._agents))
 
-    async def self_check_all(self, root: Path) -> Sequence[RowCheck]:
-        """Check every healthy row of a pack."""
-        loaded = self.load(root, ())
-        return await asyncio.gather(*(self_check(loaded, row) for row in loaded.outline.rows.values()))
-
     async def close(self) -> None:
         """Remove what was made for the rows."""
         await self._relay.close()
@@ -370,66 +474,3 @@ class PackLoader:
 def table_options_of(settings: Options) -> TableOptions:
     """Return what the options say of tables."""
     return TableOptions(settings.packs.columns or {}, settings.packs.rubric)
-
-
-class RowCheck(NamedTuple):
-    """The findings of a row's self-check: one error per violation, warnings, and why it was skipped."""
-
-    errors: tuple[Problem, ...] = ()
-    warnings: tuple[Problem, ...] = ()
-    skipped: str = ""
-
-
-async def self_check(loaded: LoadedPack, ref: RowRef) -> RowCheck:
-    """Judge the answers whose verdicts a row states itself; whatever fails is a problem of this row alone."""
-    try:
-        with rule_faults():
-            return await _checked(loaded, ref)
-    except HelmbenchError as error:
-        what, _, hint = str(error).partition("\n  hint: ")
-        return RowCheck((Problem(ref.path, ref.line, f"{ref.id}: {what}", hint),))
-
-
-async def _checked(loaded: LoadedPack, ref: RowRef) -> RowCheck:
-    if ref.skip_reason is not None:
-        return RowCheck(skipped=ref.skip_reason)
-    task, tools = loaded.pack.task(ref), loaded.work.tools
-    family = family_of(task)
-    if family is None:
-        return RowCheck()
-    obstacle = await tools.obstacle(family, task)
-    if obstacle is not None:
-        return RowCheck(skipped=obstacle.reason)
-    try:
-        async with held_room(tools.sandboxes, family.room_of(task)):
-            trials = [trial async for trial in family.trials(PackRule(task, tools.settings.parity), tools)]
-    except SandboxError as error:
-        return RowCheck(skipped=f"the sandbox failed: {error}")
-    notes = tuple(
-        Problem(
-            ref.path, None, f"{trial.label} passes only in its own box: passes will be own_box", _OWN_BOX_HINT
-        )
-        for trial in trials
-        if trial.must_pass and trial.in_own_box
-    )
-    wrong = [trial for trial in trials if _is_wrong(trial)]
-    if not wrong or family.runs_code or tools.settings.parity:
-        return RowCheck(tuple(_problem(ref, trial, _HINT) for trial in wrong), notes)
-    published = {trial.label: trial async for trial in family.trials(PackRule(task, parity=True), tools)}
-    hints = (_HINT if _is_wrong(published[trial.label]) else _PARITY_HINT for trial in wrong)
-    return RowCheck(tuple(_problem(ref, trial, hint) for trial, hint in zip(wrong, hints, strict=True)))
-
-
-def _is_wrong(trial: Trial) -> bool:
-    if trial.must_pass is None:
-        return trial.verdict not in (Verdict.PASSED, Verdict.FAILED)
-    return trial.verdict is not (Verdict.PASSED if trial.must_pass else Verdict.FAILED)
-
-
-def _problem(ref: RowRef, trial: Trial, hint: str) -> Problem:
-    should = {True: "must pass", False: "must fail", None: "must have a verdict"}[trial.must_pass]
-    does = {Verdict.PASSED: "passes", Verdict.FAILED: "fails"}.get(trial.verdict, "cannot be judged")
-    why = f" ({trial.message.splitlines()[0]})" if trial.message else ""
-    return Problem(
-        ref.path, ref.line, f"{ref.id}: {trial.label} {should}, but it {does}{why}", trial.hint or hint
-    )
