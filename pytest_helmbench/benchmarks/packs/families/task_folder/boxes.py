@@ -22,6 +22,7 @@ from pytest_helmbench.benchmarks.packs.families.task_folder.check import (
     filled_env,
 )
 from pytest_helmbench.benchmarks.packs.row_tools import RowTools
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import BOX_EVENT, Event, Verdict
 from pytest_helmbench.core.scrub import excerpt
@@ -29,7 +30,7 @@ from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.sandbox.box import Command, Limits
 from pytest_helmbench.sandbox.containers import ContainerEngine
 from pytest_helmbench.sandbox.images import ImageError, ImageRights, ready_image
-from pytest_helmbench.sandbox.living import LivingBox, LivingSpec
+from pytest_helmbench.sandbox.living import BoxUse, LivingBox, LivingSpec
 from pytest_helmbench.sandbox.owners import new_folder
 from pytest_helmbench.sandbox.workspace import SandboxError, remove_tree
 
@@ -88,7 +89,6 @@ class TaskPlace:
     row: AgentRow
     tools: RowTools
     task: FolderTask
-    engine: ContainerEngine
     box: LivingBox
     passage: Path
     owner: tuple[int, int] | None = None
@@ -101,11 +101,7 @@ class TaskPlace:
     @asynccontextmanager
     async def fresh_box(self, load: Load) -> AsyncIterator[LivingBox]:
         """Open the box that judges, with files in it; the agent never saw it."""
-        needs = self.task.verifier
-        async with (
-            _opened(self.tools, self.row, self.engine, needs, self.passage, load) as box,
-            _on_record(self.row, "verifier", needs, box),
-        ):
+        async with _opened(self.row, self.tools, "verifier", self.task.verifier, self.passage, load) as box:
             yield box
 
 
@@ -117,17 +113,10 @@ async def open_task(row: AgentRow, tools: RowTools) -> AsyncIterator[TaskPlace]:
         FindingError: Its image cannot be built, or it does not become healthy.
         SandboxError: The engine failed.
     """
-    task, engine = check_of(row.task, FolderTask), row.engine.containers
-    if engine is None:
-        raise SandboxError("task folders need docker or podman")
-    passage = new_folder()
+    task, passage = check_of(row.task, FolderTask), new_folder()
     try:
-        async with (
-            _opened(tools, row, engine, task.agent, passage, Load()) as box,
-            _on_record(row, "agent", task.agent, box),
-        ):
-            owner = await _owner(box, task.agent_user)
-            yield TaskPlace(row, tools, task, engine, box, passage, owner)
+        async with _opened(row, tools, "agent", task.agent, passage, Load()) as box:
+            yield TaskPlace(row, tools, task, box, passage, await _owner(box, task.agent_user))
     finally:
         await asyncio.to_thread(remove_tree, passage)
 
@@ -155,8 +144,12 @@ def host_variables(tools: RowTools) -> Mapping[str, str]:
 
 @asynccontextmanager
 async def _opened(
-    tools: RowTools, row: AgentRow, engine: ContainerEngine, needs: BoxNeeds, passage: Path, load: Load
+    row: AgentRow, tools: RowTools, part: str, needs: BoxNeeds, passage: Path, load: Load
 ) -> AsyncIterator[LivingBox]:
+    """Open a healthy box with files in it; what it was given and has used is on record, whatever becomes of it."""
+    engine = row.engine.containers
+    if engine is None:
+        raise SandboxError("task folders need docker or podman")
     source = tools.files.root / check_of(row.task, FolderTask).folder
     spec = LivingSpec(
         image=await _image(tools, engine, needs, source),
@@ -174,7 +167,14 @@ async def _opened(
         await put(box, replace(load, folders=LOGS, base=base), passage)
         if needs.health is not None:
             await _be_healthy(box, needs.health)
-        yield box
+        started = time.monotonic()
+        try:
+            yield box
+        finally:
+            wall_s = time.monotonic() - started
+            row.events.append(
+                Event(BOX_EVENT, _figures(box, await box.use(), part, needs, wall_s), utc_now())
+            )
 
 
 async def _image(tools: RowTools, engine: ContainerEngine, needs: BoxNeeds, source: Path) -> str:
@@ -268,24 +268,16 @@ async def _be_healthy(box: LivingBox, check: HealthCheck) -> None:
         await asyncio.sleep(check.start_interval_sec if is_starting else check.interval_sec)
 
 
-@asynccontextmanager
-async def _on_record(row: AgentRow, part: str, needs: BoxNeeds, box: LivingBox) -> AsyncIterator[None]:
-    """Note what a box was given and has used, whatever becomes of it."""
-    started = time.monotonic()
-    try:
-        yield
-    finally:
-        use = await box.use()
-        figures = {
-            "engine": box.engine,
-            "part": part,
-            "asked_cpus": needs.asked_cpus,
-            "asked_memory_mb": needs.asked_memory_mb,
-            "cpus": needs.cpus,
-            "memory_mb": needs.memory_mb,
-            "peak_mb": None if use.peak_bytes is None else round(use.peak_bytes / _MIB, 1),
-            "memory_kills": use.kills,
-            "disk_mb": None,
-            "wall_s": round(time.monotonic() - started, 3),
-        }
-        row.events.append(Event(BOX_EVENT, figures, utc_now()))
+def _figures(box: LivingBox, use: BoxUse, part: str, needs: BoxNeeds, wall_s: float) -> dict[str, JsonValue]:
+    return {
+        "engine": box.engine,
+        "part": part,
+        "asked_cpus": needs.asked_cpus,
+        "asked_memory_mb": needs.asked_memory_mb,
+        "cpus": needs.cpus,
+        "memory_mb": needs.memory_mb,
+        "peak_mb": None if use.peak_bytes is None else round(use.peak_bytes / _MIB, 1),
+        "memory_kills": use.kills,
+        "disk_mb": None,
+        "wall_s": round(wall_s, 3),
+    }

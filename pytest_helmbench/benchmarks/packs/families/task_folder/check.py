@@ -217,13 +217,13 @@ def folder_task(hidden: JsonObject) -> FolderTask:
         artifacts=tuple(_artifacts(data.get("artifacts"))),
         names_artifacts=ARTIFACTS in texts(hidden.get("words")),
         collect=tuple(
-            Collect(str(one["command"]), _seconds(one, "timeout_sec", 60.0), _user_of(one))
+            Collect(str(one["command"]), a_number(one.get("timeout_sec")) or 60.0, _user_of(one))
             for one in json_objects(verifier.get("collect"))
         ),
         agent_user=_user_of(agent),
         verifier_user=_user_of(verifier),
         agent_timeout_s=a_number(agent.get("timeout_sec")),
-        verifier_timeout_s=_seconds(verifier, "timeout_sec", 600.0),
+        verifier_timeout_s=a_number(verifier.get("timeout_sec")) or 600.0,
         verifier_env=_env(verifier),
         solution_env=_env(a_mapping(data.get("solution"))),
         solution="solution/solve.sh" if "solution/solve.sh" in has else None,
@@ -246,7 +246,7 @@ def _box(data: JsonObject, phase: JsonObject, folder: str, has: Iterable[str]) -
         build=folder if image is None else None,
         loose=folder if image is not None and folder == "environment" and folder in has else None,
         brings_tests=folder == "tests",
-        build_timeout_s=_seconds(data, "build_timeout_sec", 600.0),
+        build_timeout_s=a_number(data.get("build_timeout_sec")) or 600.0,
         asked_cpus=a_number(data.get("cpus")),
         asked_memory_mb=a_whole_number(data.get("memory_mb"))
         or (None if size is None else int(float(size[1]) * _IN_MB[size[2].upper()])),
@@ -255,11 +255,6 @@ def _box(data: JsonObject, phase: JsonObject, folder: str, has: Iterable[str]) -
         network=mode == "public" if mode else data.get("allow_internet") is not False,
         health=HealthCheck.read(a_mapping(data.get("healthcheck"))),
     )
-
-
-def _seconds(data: JsonObject, key: str, default: float) -> float:
-    found = a_number(data.get(key))
-    return default if found is None else found
 
 
 def _artifacts(listed: JsonValue) -> Iterator[Artifact]:

@@ -228,31 +228,6 @@ class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
         return await place.tools.sandboxes.once(f"{place.source} is sound", look)
 
 
-@dataclass(frozen=True, slots=True)
-class Reward:
-    """The result of a verifier.
-
-    Args:
-        credits: By criterion, each in [0, 1]; one without a name where there is one; empty without a usable reward.
-        fault: Why there is none, in a sentence; empty where there is one.
-        output: End of what the verifier wrote, scrubbed.
-    """
-
-    credits: Mapping[str, float]
-    fault: str = ""
-    output: str = ""
-
-    @property
-    def score(self) -> float:
-        """Mean credit."""
-        return sum(self.credits.values()) / len(self.credits) if self.credits else 0.0
-
-    @property
-    def passes(self) -> bool:
-        """Whether nothing is missing."""
-        return bool(self.credits) and min(self.credits.values()) >= 1.0
-
-
 def verifier_load(place: TaskPlace, *, own: bool) -> Load:
     """Return what a verifier needs: its tests, unless a box brings them, and rewards without content.
 
@@ -266,10 +241,10 @@ def verifier_load(place: TaskPlace, *, own: bool) -> Load:
     return Load(trees=trees, texts=dict.fromkeys(REWARDS, b""))
 
 
-async def judged_in(place: TaskPlace, box: LivingBox) -> Reward:
+async def judged_in(place: TaskPlace, box: LivingBox) -> AgentFinding:
     """Run a task's verifier in a box over what stands there, then end the box and read the reward.
 
-    Its exit code does not count.
+    Its exit code does not count. The finding has no mark yet.
 
     Raises:
         SandboxError: The engine failed.
@@ -283,14 +258,24 @@ async def judged_in(place: TaskPlace, box: LivingBox) -> Reward:
     try:
         ended = await box.run(command, user=task.verifier_user, streams=Streams(keeps_end=True))
     except BoxDiedError as error:
-        return Reward({}, f"its verifier was killed: {error}")
+        return _without_reward(f"its verifier was killed: {error}")
     finally:
         await box.kill()
     output = scrub((ended.stdout + ended.stderr).decode("utf-8", "replace")).strip()
     if ended.exit_code is None:
-        return Reward({}, f"its verifier was stopped: {ended.reason}", output)
-    found = await _found(place, box)
-    return Reward(found.credits, _explained(found.fault, ended), output)
+        return _without_reward(f"its verifier was stopped: {ended.reason}", output)
+    try:
+        earned = await _credits_in(place, box)
+    except ValueError as error:
+        return _without_reward(_explained(str(error), ended), output)
+    if min(earned.values()) >= 1:
+        return AgentFinding(Verdict.PASSED, output=output, step=_STEP, credits=earned)
+    message = f"the reward is {sum(earned.values()) / len(earned):g}"
+    return AgentFinding(Verdict.FAILED, "tests_failed", message, output, _STEP, credits=earned)
+
+
+def _without_reward(fault: str, output: str = "") -> AgentFinding:
+    return AgentFinding(Verdict.FAILED, _NO_REWARD, fault, output, _STEP)
 
 
 def _argv(place: TaskPlace) -> tuple[str, ...]:
@@ -304,13 +289,18 @@ def _argv(place: TaskPlace) -> tuple[str, ...]:
 
 
 def _explained(fault: str, ended: Ended) -> str:
-    if not fault or ended.exit_code == 0:
+    if ended.exit_code == 0:
         return fault
     last = excerpt(ended.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2])
     return f"{fault} (exit code {ended.exit_code}{f': {last}' if last else ''})"
 
 
-async def _found(place: TaskPlace, box: LivingBox) -> Reward:
+async def _credits_in(place: TaskPlace, box: LivingBox) -> dict[str, float]:
+    """Return the credit of each criterion, in [0, 1]; one without a name where there is one.
+
+    Raises:
+        ValueError: There is no usable reward, for the reason that it states.
+    """
     found = await _plain_files(place, box, posixpath.dirname(REWARDS[0]), _LARGEST_LOGS)
     if found is None:  # there is much beside them
         found = {}
@@ -320,10 +310,10 @@ async def _found(place: TaskPlace, box: LivingBox) -> Reward:
         text = found.get(path, b"")
         if text.strip():
             try:
-                return Reward(_credits(text, as_json=path.endswith(".json")))
+                return _credits(text, as_json=path.endswith(".json"))
             except (ValueError, RecursionError) as error:
-                return Reward({}, f"{path} {error}")
-    return Reward({}, "its verifier wrote no reward")
+                raise ValueError(f"{path} {error}") from error
+    raise ValueError("its verifier wrote no reward")
 
 
 async def _plain_files(
@@ -378,26 +368,27 @@ def _credit(value: object) -> float:
 
 async def _finding(place: TaskPlace, work: HandedOver) -> AgentFinding:
     """Judge what was handed over where the task wants it; a pass in the agent's box is repeated in a fresh one."""
+    mark = _mark(place.task, place.box)
     if place.task.separate:
-        return _as_finding(await _judged_afresh(place, work), _mark(place.task, place.box))
+        return replace(await _judged_afresh(place, work), mark=mark)
     own = await _judged_in_own_box(place)
-    if not own.passes:
-        return _as_finding(own, Beside.IN_PROCESS)
+    if own.verdict is Verdict.FAILED:
+        return replace(own, mark=Beside.IN_PROCESS)
     again = await _judged_afresh(place, work)
-    return _as_finding(own, _mark(place.task, place.box) if again.passes else Beside.OWN_BOX)
+    return replace(own, mark=mark if again.verdict is Verdict.PASSED else Beside.OWN_BOX)
 
 
-async def _judged_in_own_box(place: TaskPlace) -> Reward:
+async def _judged_in_own_box(place: TaskPlace) -> AgentFinding:
     await place.box.thaw()
     try:
         await put(place.box, verifier_load(place, own=True), place.passage)
     except ArchiveRefusedError as error:
         await place.box.kill()
-        return Reward({}, f"its tests cannot be put where the agent worked ({error})")
+        return _without_reward(f"its tests cannot be put where the agent worked ({error})")
     return await judged_in(place, place.box)
 
 
-async def _judged_afresh(place: TaskPlace, work: HandedOver) -> Reward:
+async def _judged_afresh(place: TaskPlace, work: HandedOver) -> AgentFinding:
     task, load = place.task, replace(verifier_load(place, own=False), archive=work.archive)
     if not task.separate:  # else artifacts join what the verifier's box has
         load = replace(load, replaced=[one.path for one in _wanted(task, place.box) if not one.exclude])
@@ -405,24 +396,7 @@ async def _judged_afresh(place: TaskPlace, work: HandedOver) -> Reward:
         async with place.fresh_box(load) as box:
             return await judged_in(place, box)
     except ArchiveRefusedError as error:
-        return Reward({}, f"what was handed over cannot be put into a fresh box ({error})")
-
-
-def _as_finding(reward: Reward, mark: Beside | None) -> AgentFinding:
-    verdict = Verdict.PASSED if reward.passes else Verdict.FAILED
-    if reward.credits:
-        reason, message = "tests_failed", f"the reward is {reward.score:g}"
-    else:
-        reason, message = _NO_REWARD, reward.fault
-    return AgentFinding(
-        verdict,
-        None if reward.passes else reason,
-        "" if reward.passes else message,
-        reward.output,
-        _STEP,
-        mark=mark,
-        credits=reward.credits,
-    )
+        return _without_reward(f"what was handed over cannot be put into a fresh box ({error})")
 
 
 def _wanted(task: FolderTask, box: LivingBox) -> list[WantedPath]:
