@@ -132,6 +132,38 @@ class ReadBenchmark(Protocol):
         """Return what `find` knows."""
 
 
+class ReadCases:
+    """The part of a `ReadBenchmark` whose cases are named by node id, each found by a code of its own.
+
+    Args:
+        cases: In order, each with its family or category.
+    """
+
+    is_selected_by_code = False
+
+    def __init__(self, cases: Iterable[tuple[CaseRef, str]]) -> None:
+        self._cases = {case.code: (case, group) for case, group in cases}
+
+    def near(self, _code: str) -> Iterable[str]:
+        """Return the codes of all."""
+        return self._cases
+
+    def first_cases(self) -> Sequence[CaseRef]:
+        """Return the first case of each family or category."""
+        found: dict[str, CaseRef] = {}
+        for case, group in self._cases.values():
+            found.setdefault(group, case)
+        return [*found.values()]
+
+    def find(self, code: str) -> CaseRef | None:
+        """Return the case with a code."""
+        return self._cases[code][0] if code in self._cases else None
+
+    def scenario_codes(self) -> Iterable[str]:
+        """Return the codes of all."""
+        return self._cases
+
+
 def counted(number: int, noun: str) -> str:
     """Return `1 row`, `2,000 rows`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
+from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, ReadCases, counted
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline, ScenarioMeta
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import BENCH_PACK_SCHEMA
 from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
@@ -18,26 +18,22 @@ from pytest_helmbench.core.problem import Problem
 _HEAD = ("scenario", "category", "title")
 
 
-class ReadBenchPack:
+class ReadBenchPack(ReadCases):
     """A Bench Pack as its authors read it.
 
     Args:
         pack: With the scenarios that it lists.
     """
 
-    is_selected_by_code = False
-
     def __init__(self, pack: BenchPackOutline) -> None:
         self._pack = pack
+        self._manifest = pack.root / MANIFEST
+        super().__init__((CaseRef(self._manifest, one.id), one.category) for one in pack.scenarios.values())
 
     @property
     def root(self) -> Path:
         """The folder of the manifest."""
         return self._pack.root
-
-    @property
-    def _manifest(self) -> Path:
-        return self._pack.root / MANIFEST
 
     def listing(self) -> Listing:
         """Return the scenarios, in the pack's order."""
@@ -58,25 +54,6 @@ class ReadBenchPack:
             "  hint: leave --model and --json out to see what the pack shows of it"
         )
         return Prompt(None, tuple(_shown(scenario)), refusal)
-
-    def near(self, _code: str) -> Iterable[str]:
-        """Return the ids of all scenarios."""
-        return self.scenario_codes()
-
-    def first_cases(self) -> Sequence[CaseRef]:
-        """Return the first scenario of each category."""
-        found: dict[str, CaseRef] = {}
-        for scenario in self._pack.scenarios.values():
-            found.setdefault(scenario.category, CaseRef(self._manifest, scenario.id))
-        return list(found.values())
-
-    def find(self, code: str) -> CaseRef | None:
-        """Return the scenario with an id."""
-        return CaseRef(self._manifest, code) if code in self._pack.scenarios else None
-
-    def scenario_codes(self) -> Iterable[str]:
-        """Return the ids of all scenarios."""
-        return list(self._pack.scenarios)
 
     def _record(self, scenario: ScenarioMeta) -> dict[str, object]:
         return {

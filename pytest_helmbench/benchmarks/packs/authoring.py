@@ -6,11 +6,11 @@ import asyncio
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
+from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, ReadCases, counted
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.packs.attacks import attacked
 from pytest_helmbench.benchmarks.packs.families.family import Trial
@@ -41,7 +41,7 @@ _ADDITIONS = (
 )
 
 
-class ReadPack:
+class ReadPack(ReadCases):
     """A question pack as its authors read it.
 
     Args:
@@ -49,9 +49,8 @@ class ReadPack:
         answer_form: What the session wants of every row; None for what rows say.
     """
 
-    is_selected_by_code = False
-
     def __init__(self, pack: Pack, answer_form: str | None = None) -> None:
+        super().__init__((CaseRef(ref.path, ref.id), ref.family) for ref in pack.rows)
         self._pack = pack
         self._form = answer_form
 
@@ -80,7 +79,7 @@ class ReadPack:
 
     def prompt(self, code: str, system_prompt: str | None) -> Prompt | None:
         """Return what would be sent for a row; for an agent, the message that it starts from."""
-        ref = self._row(code)
+        ref = next((ref for ref in self._pack.rows if ref.id == code), None)
         if ref is None:
             return None
         task = self._pack.task(ref)
@@ -88,29 +87,6 @@ class ReadPack:
         form = "text" if family is None else family.answer_form(task, self._form)
         wanted = None if family is None else family.response_format(task, form)
         return Prompt(Case(ref.id, messages_of(task, system_prompt, form), wanted, PackRule(task, form=form)))
-
-    def near(self, _code: str) -> Iterable[str]:
-        """Return the ids of all rows."""
-        return self.scenario_codes()
-
-    def first_cases(self) -> Sequence[CaseRef]:
-        """Return the first row of each family."""
-        found: dict[str, CaseRef] = {}
-        for ref in self._pack.rows:
-            found.setdefault(ref.family, CaseRef(ref.path, ref.id))
-        return list(found.values())
-
-    def find(self, code: str) -> CaseRef | None:
-        """Return the row with an id."""
-        ref = self._row(code)
-        return None if ref is None else CaseRef(ref.path, ref.id)
-
-    def scenario_codes(self) -> Iterable[str]:
-        """Return the ids of all healthy rows."""
-        return [ref.id for ref in self._pack.rows]
-
-    def _row(self, code: str) -> RowRef | None:
-        return next((ref for ref in self._pack.rows if ref.id == code), None)
 
 
 def _advice(pack: Pack) -> Iterator[Problem]:
