@@ -7,7 +7,7 @@ import os
 import tarfile
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import field, replace
 from io import BytesIO
 from pathlib import Path
@@ -98,11 +98,9 @@ class TaskPlace:
         """The task folder on this machine."""
         return self.tools.files.root / self.task.folder
 
-    @asynccontextmanager
-    async def fresh_box(self, load: Load) -> AsyncIterator[LivingBox]:
+    def fresh_box(self, load: Load) -> AbstractAsyncContextManager[LivingBox]:
         """Open the box that judges, with files in it; the agent never saw it."""
-        async with _opened(self.row, self.tools, "verifier", self.task.verifier, self.passage, load) as box:
-            yield box
+        return _opened(self.row, self.tools, "verifier", self.task.verifier, self.passage, load)
 
 
 @asynccontextmanager
