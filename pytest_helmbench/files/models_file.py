@@ -296,7 +296,7 @@ def _entry(item: JsonObject, line: int | None, system_prompt: str | None) -> Sta
         version=a_text(item.get("version")),
         messages=a_text(item.get("messages")),
         system_prompt=system_prompt,
-        batch=a_text(item.get("batch")),
+        batch="no" if item.get("batch") is False else a_text(item.get("batch")),  # YAML reads no as false
     )
     headers = {name: str(value) for name, value in a_mapping(item.get("extra_headers")).items()}
     return StatedModel(

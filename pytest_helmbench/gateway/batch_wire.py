@@ -62,8 +62,9 @@ class BatchState:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will be answered; of one that is complete the results may still be missing."""
-        return self.status in _ENDED and (self.status != "completed" or bool(self.files))
+        """Whether nothing more will be answered; the files of what is answered may come later."""
+        awaited = self.status == "completed" or self.answered
+        return self.status in _ENDED and (bool(self.files) or not awaited)
 
 
 class BatchWire(Protocol):

@@ -345,11 +345,8 @@ class Batches:
                     return False
                 batch.row = replace(batch.row, state="planned" if found is None else "out", provider_id=found)
                 continue
-            if time.monotonic() - began >= UNREADABLE_S:
-                error = HelmbenchError(
-                    f"its batch could not be sent for {UNREADABLE_S / 60:.0f} minutes: {said}"
-                )
-                self._forget(batch, error)
+            if said and time.monotonic() >= min(began + UNREADABLE_S, self._leave_at):
+                self._forget(batch, HelmbenchError(f"its batch could not be sent: {said}"))
                 return False
             await self._keep(batch, replace(batch.row, state="planned"))
             try:
@@ -361,7 +358,7 @@ class Batches:
                     self._stop(batch, f"{batch.row.model} takes no batch at {batch.row.address}: {said}")
                     return False
                 if batch.row.state == "planned":
-                    await self._pause(batch, pause_s)
+                    await asyncio.sleep(pause_s)
                     pause_s = min(2 * pause_s, LAST_POLL_S)
         await self._keep(batch, batch.row)
         batch.lines.clear()
@@ -412,11 +409,12 @@ class Batches:
             pause_s = min(1.2 * pause_s, LAST_POLL_S)
 
     async def _ended(self, batch: _Batch) -> BatchState:
-        pause_s = FIRST_POLL_S
+        began, pause_s = time.monotonic(), FIRST_POLL_S
         while True:
             state = await self._asked(batch, partial(batch.wire.poll, batch.row.provider_id or ""))
             batch.answered, batch.status = state.answered, state.status
-            if state.ended:
+            late = state.status == "completed" and time.monotonic() - began >= UNREADABLE_S
+            if state.ended or late:
                 return state
             await self._pause(batch, pause_s)
             pause_s = min(1.2 * pause_s, LAST_POLL_S)

@@ -106,7 +106,6 @@ class _ModelState:
         self.limits = limits
         self.shared = shared
         self.in_flight = 0
-        self.batched = 0
         self.stopped: str | None = None
         self.answered = False
         self.bound: str | None = None
@@ -234,9 +233,7 @@ class Limiter:
         state = self._states[permit.model]
         now = self._clock()
         state.bound = result.bound or state.bound
-        if attempt.batched:
-            state.batched -= 1
-        else:
+        if not attempt.batched:
             state.in_flight -= attempt.units
             state.shared.in_flight -= attempt.units
             if state.server is not None:
@@ -271,11 +268,13 @@ class Limiter:
     async def reserve(self, request: PermitRequest, share: float) -> Permit | None:
         """Wait until the budget can pay a call that goes in a batch: it takes no place, and no rate.
 
+        The bound that is sent counts until a reply was longer: a batch of few calls, to learn, would take a day.
+
         Args:
             share: Of the price of a single call.
 
         Returns:
-            None for a call that has to go alone, since its price or its bound is a guess: it goes singly.
+            None for a call that has to go alone, since its price is a guess: it goes singly.
 
         Raises:
             RefusedError: The budget cannot pay it, or the model or the session sends nothing more (and its kinds).
@@ -285,13 +284,11 @@ class Limiter:
             while True:
                 if state.stopped is not None or self.closed is not None:
                     raise ModelStoppedError(state.stopped) if state.stopped else self.closed or RefusedError()
-                cost = self._cost(state, request)
+                cost = self._cost(state, request, -1)
                 if cost is None:
                     return None
                 cost *= share
                 if not self.budget.can_ever_pay(cost):
-                    if self._alone_usd(state, request) is not None:
-                        return None
                     self.refused_for_budget += 1
                     raise BudgetSpentError(self._spent_sentence(cost))
                 if self.budget.can_pay_now(cost):
@@ -307,7 +304,6 @@ class Limiter:
     def hold(self, request: PermitRequest, usd: float) -> Permit:
         """Reserve a sum for a call in a batch, whatever is left."""
         state = self._states[request.model]
-        state.batched += 1
         self.budget.reserve(usd)
         permit = Permit(next(self._numbers), request.model, usd, state.answered, state.bound)
         self._open_attempts[permit.number] = _OpenAttempt(
@@ -475,7 +471,7 @@ class Limiter:
             return False
         while state.waiting:
             *_, request, waiter = state.waiting[0]
-            cost = self._cost(state, request)
+            cost = self._cost(state, request, state.in_flight)
             if cost is None and not self.budget.is_spent:
                 # The price of this model is unknown: one call at a time until a reply tells.
                 return state.in_flight == 0
@@ -502,12 +498,12 @@ class Limiter:
         spent = f"{_usd(budget.spent_usd)} of {_usd(budget.most_usd or 0.0)} USD"
         return f"budget spent: {spent}, the call may cost {may_cost}"
 
-    def _cost(self, state: _ModelState, request: PermitRequest) -> float | None:
+    def _cost(self, state: _ModelState, request: PermitRequest, beside: int) -> float | None:
         """Return what to reserve; None when it is unknown and matters."""
         if self.budget.most_usd is None:
             return 0.0
         prompt_tokens = request.most_prompt_tokens or request.prompt_tokens
-        return state.costs.bound_usd(prompt_tokens, request.max_tokens, state.in_flight + state.batched)
+        return state.costs.bound_usd(prompt_tokens, request.max_tokens, beside)
 
     @staticmethod
     def _wait_s(state: _ModelState, now: float) -> float:
@@ -517,7 +513,7 @@ class Limiter:
 
     def _grant(self, state: _ModelState, now: float) -> None:
         *_, request, waiter = heapq.heappop(state.waiting)
-        reserved = self._cost(state, request) or 0.0
+        reserved = self._cost(state, request, state.in_flight) or 0.0
         if not self.budget.can_ever_pay(reserved):
             reserved = self._alone_usd(state, request) or 0.0
         units = state.units(request)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import signal
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -137,6 +139,8 @@ _SWITCHES: dict[str, dict[str, object]] = {
     "cancelled": {"cancelled_batches": 1, "answered_first": 1},
     "too many tokens": {"failed_batches": 1, "failed_code": "token_limit_exceeded"},
     "404 after create": {"missing_polls": 2},
+    "results that cannot be read at first": {"html_results": 2},
+    "expired, with its file later": {"expired_batches": 1, "answered_first": 3, "null_output": 2},
 }
 
 
@@ -186,6 +190,75 @@ def test_workers_share_their_batches(pytester: pytest.Pytester, batches: BatchPr
     assert final_state(pytester.path / "helmbench.db") == final_state(pytester.path / "alone.db")
 
 
+def test_a_worker_that_dies_leaves_its_calls_in_their_batch(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path, 4, 2)
+    batches.set(takes_s=3600)
+    session = _session(pytester.path, batches, "--helmbench-batch", "-n2")
+    database = pytester.path / "helmbench.db"
+    until(lambda: database.exists() and _states(database) == ["out"], "its calls are out")
+    session.kill_workers("gw0")
+    time.sleep(1.0)
+    batches.set(takes_s=0.2)
+    assert session.end() == 1, session.text
+    assert set(batches.billed.values()) == {1}
+    [(recorded,)] = rows(database, _SPENT)
+    assert recorded == pytest.approx(batches.billed_usd)
+    assert set(_states(database)) == {"read"}
+
+
+def test_a_resume_alone_asks_singly_what_its_batch_has_not_answered(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path, 4, 0)
+    batches.set(expired_batches=1, answered_first=3)
+    _run(pytester.path, batches, "--helmbench-batch=0")
+    code, text = _run(pytester.path, batches, "--helmbench-resume")
+    assert (code, batches.batches) == (1, 1), text
+    assert set(batches.billed.values()) == {1}
+    assert _states(pytester.path / "helmbench.db") == ["read"]
+
+
+def test_a_batch_that_its_provider_has_deleted_is_asked_anew_and_counts_as_spent(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path, 4, 0)
+    bounded = ("--helmbench-max-cost=1", "--helmbench-max-tokens=20")
+    _run(pytester.path, batches, "--helmbench-batch=0", *bounded)
+    batches.set(poll_status=410)
+    code, text = _run(pytester.path, batches, "--helmbench-resume", *bounded)
+    assert code == 1, text
+    database = pytester.path / "helmbench.db"
+    gone = "SELECT count(*), total(reserved_usd) > 0 FROM calls WHERE error LIKE 'batch_gone%' AND unanswered"
+    assert rows(database, gone) == [(8, 1)]
+    assert (_states(database), batches.batches) == (["read"], 1)
+
+
+def test_a_batch_that_a_session_cannot_read_keeps_it_from_asking(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path, 4, 0)
+    batches.set(takes_s=60)
+    _run(pytester.path, batches, "--helmbench-batch=0")
+    (pytester.path / "models.yml").write_text(_MODELS.format("no"), encoding="utf-8")
+    code, text = _run(pytester.path, batches, "--helmbench-resume")
+    assert code == 4, text
+    assert "8 calls are in a batch of test/good" in text
+    assert not batches.single_calls
+
+
+def test_a_batch_that_cannot_be_sent_fails_its_cases_once_the_session_leaves(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path, 2, 0)
+    batches.set(upload_status=503)
+    code, text = _run(pytester.path, batches, "--helmbench-batch=0")
+    assert code == 1, text
+    assert "its batch could not be sent" in text
+    assert _states(pytester.path / "helmbench.db") == []
+
+
 def test_a_budget_holds(pytester: pytest.Pytester, batches: BatchProvider) -> None:
     _write(pytester.path, 8, 2)
     _run(pytester.path, batches, "--helmbench-batch", db="whole.db")
@@ -214,7 +287,11 @@ _WINDOWS: dict[str, tuple[str, dict[str, object], dict[str, object]]] = {
     "planned": ("0.2", {"upload_status": 503}, {"upload_status": None}),
     "creating": ("0.2", {"unanswered_creates": 1, "silence_s": 60}, {}),
     "out": ("0.2", {"takes_s": 3600}, {"takes_s": 0.2}),
+    "out, not on record": ("0.2", {"takes_s": 3600}, {"takes_s": 0.2}),
+    "half read": ("0.2", {}, {}),
+    "all read": ("0.2", {}, {}),
 }
+_KILLS = {"out, not on record": "out", "half read": "settle:5", "all read": "read"}
 
 
 @pytest.mark.parametrize("window", _WINDOWS)
@@ -225,16 +302,29 @@ def test_a_kill_in_each_window_bills_nothing_twice(
     _write(pytester.path, 4, 2)
     batches.set(**before)
     monkeypatch.setenv("BATCH_PACE_S", pace)
+    if window in _KILLS:
+        monkeypatch.setenv("KILL_AT", _KILLS[window])
     session = _session(pytester.path, batches, "--helmbench-batch")
     database = pytester.path / "helmbench.db"
-    if window == "gathering":
+    if window in _KILLS:
+        assert session.end() == -signal.SIGKILL
+        monkeypatch.delenv("KILL_AT")
+    elif window == "gathering":
         until(database.exists, "the session starts")
         time.sleep(1.0)
     else:
         until(lambda: database.exists() and _states(database) == [window], window)
         until(lambda: window != "creating" or batches.batches == 1, "it is created")
-    assert session.kill_all()
-    assert batches.batches == (window in ("creating", "out"))
+    session.kill_all()
+    assert batches.batches == (window not in ("gathering", "planned"))
+    if window in _KILLS:
+        [(on_record,)] = rows(database, "SELECT count(*) FROM calls WHERE batch IS NOT NULL")
+        assert on_record == (
+            4 if window == "half read" else len(batches.billed) if window == "all read" else 0
+        )
+    if window == "creating":
+        with contextlib.closing(sqlite3.connect(database)) as conn, conn:
+            conn.execute("UPDATE batches SET created_s = created_s + 1e6")  # the clock was wrong
     batches.set(**after)
     monkeypatch.setenv("BATCH_PACE_S", "0.2")
     code, text = _run(pytester.path, batches, "--helmbench-batch", "--helmbench-resume")
@@ -242,6 +332,8 @@ def test_a_kill_in_each_window_bills_nothing_twice(
     assert set(batches.billed.values()) == {1}
     assert not batches.single_calls
     assert set(_states(database)) == {"read"}
+    [(recorded,)] = rows(database, _SPENT)
+    assert recorded == pytest.approx(batches.billed_usd)
 
 
 def _states(database: Path) -> list[str]:

@@ -266,7 +266,8 @@ class _Handler(BaseHTTPRequestHandler):
                 },
             )
         elif path.startswith("/v1/files/"):
-            self._send(200, state.file(path.split("/")[3]))
+            html = b"<html>busy</html>" if state.used_up("html_results") else None
+            self._send(200, html or state.file(path.split("/")[3]))
         else:
             self._send(404, {"error": {"message": "no such path"}})
 

@@ -44,6 +44,31 @@ def pytest_configure(config):
 
         batches.GATHER_S = batches.FIRST_POLL_S = float(os.environ["BATCH_PACE_S"])
         batches.LOOK_S = 5 * batches.GATHER_S
+    if "KILL_AT" in os.environ:
+        # At a call of the session's own, once what it has recorded before is on disk.
+        import signal, time
+        from pytest_helmbench.gateway.backend import LocalBackend
+        from pytest_helmbench.run.batches_on_record import BatchesOnRecord
+
+        word, _, count = os.environ["KILL_AT"].partition(":")
+        left = [int(count or 1)]
+
+        def killing(kind, name, is_it):
+            function = getattr(kind, name)
+
+            def killed(self, *given):
+                left[0] -= is_it(*given)
+                if not left[0]:
+                    time.sleep(0.3)
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return function(self, *given)
+
+            setattr(kind, name, killed)
+
+        if word == "settle":
+            killing(LocalBackend, "settle", lambda *_: True)
+        else:
+            killing(BatchesOnRecord, "put", lambda row: row.state == word)
     if "GRACE_S" in os.environ:
         import pytest_helmbench.pytest_side.composition
 
