@@ -64,7 +64,7 @@ class TaskFolders(HeldRows):
         folder = path.parent
         name = folder.resolve().name if folder == self._root else folder.name
         toml, faults = self._read(path)
-        row = None if faults.errors else self._row(folder, name, toml, faults)
+        row = self._row(folder, name, toml, faults) if toml.data or not faults.errors else None
         digest.update(json.dumps([name, row], sort_keys=True).encode())
         if row is not None and not faults.errors:
             self._note_network(folder, folder_task(a_mapping(row["eval"])))

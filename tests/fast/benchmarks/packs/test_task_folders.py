@@ -251,13 +251,23 @@ def test_old_keys_are_read(tmp_path: Path) -> None:
     ("toml", "line", "message"),
     [
         ({"environment": 'cpus = "two"'}, 18, "environment.cpus: this is text, not a number"),
-        ({"environment": "cpus = nan"}, 18, "environment.cpus: this is text, not a number"),
+        ({"environment": "cpus = nan"}, 18, "environment.cpus: this is NaN, not a number"),
+        (
+            {"environment": "memory_mb = 0.5"},
+            18,
+            "environment.memory_mb: this is a number, not a whole number",
+        ),
         ({"environment": "cpus = true"}, 18, "environment.cpus: this is true or false, not a number"),
         ({"environment": "cpus = 0"}, 18, "environment.cpus: 0 is not a number above 0"),
         (
             {"environment": "memory_mb = 1.5"},
             18,
             "environment.memory_mb: this is a number, not a whole number",
+        ),
+        (
+            {"environment": '[verifier.environment]\ndocker_image = "--help"'},
+            19,
+            "verifier.environment.docker_image: '--help' is not a name of an image",
         ),
         ({"environment": "env = {A = 1}"}, 18, "environment.env.A: this is a number, not text"),
         (
@@ -278,7 +288,7 @@ def test_old_keys_are_read(tmp_path: Path) -> None:
         ),
         ({"agent": "user = []"}, 10, "agent.user: this is a list, not text or a whole number"),
         ({"agent": "timeout_sec = -1"}, None, ""),  # twice
-        ({"verifier": "timeout_sec = inf"}, 13, "verifier.timeout_sec: this is text, not a number"),
+        ({"verifier": "timeout_sec = inf"}, 13, "verifier.timeout_sec: this is Infinity, not a number"),
         (
             {"verifier": '[[verifier.collect]]\ncommand = "a"\n[[verifier.collect]]'},
             15,
@@ -333,6 +343,19 @@ def test_files_that_are_missing_are_errors_of_their_row(
     pack = _pack(tmp_path, None, **files)
     assert [row.id for row in pack.rows] == ["zwei"]
     assert [(row.name, [one.message for one in row.problems]) for row in pack.broken] == [("one", [message])]
+
+
+def test_all_that_is_wrong_with_a_folder_is_named_at_once_in_the_order_of_lines(tmp_path: Path) -> None:
+    toml = task_toml(
+        root='artifacts = ["../a"]', agent="usr = 1\nuser = []", environment="memory_mb = 0.5\ncpu = 1"
+    )
+    (row,) = _pack(tmp_path, toml, instruction_md=None).broken
+    assert [(one.line, one.message.partition(":")[0]) for one in row.problems] == [
+        (2, "artifacts[0]"),
+        (11, "agent.user"),
+        (19, "environment.memory_mb"),
+        (1, "instruction.md"),
+    ]
 
 
 def test_links_stay_in_their_folder(tmp_path: Path) -> None:

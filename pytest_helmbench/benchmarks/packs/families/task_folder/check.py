@@ -47,6 +47,7 @@ _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 def check_task(faults: RowFaults, data: JsonObject) -> None:
     """File what is wrong with a task.toml: wrong types are errors, keys that resemble a known one warnings."""
+    wrong: set[str] = set()
     for error in validator(_SCHEMA).iter_errors(data):
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
         where, wanted = "".join(steps).lstrip("."), error.validator_value
@@ -63,13 +64,19 @@ def check_task(faults: RowFaults, data: JsonObject) -> None:
                 faults.error(f"{inside}{key}", "this is missing")
         elif error.validator == "type":
             words = type_words([wanted] if isinstance(wanted, str) else wanted)
-            faults.error(where, f"this is {kind_of(error.instance)}, not {words}")
-        else:
+            is_odd = error.instance in ("NaN", "Infinity", "-Infinity")
+            faults.error(
+                where, f"this is {error.instance if is_odd else kind_of(error.instance)}, not {words}"
+            )
+            wrong.add(where)
+        elif where not in wrong:
             meant = error.schema.get("title") or " or ".join(wanted)
             faults.error(where, f"{named(error.instance)} is not {meant}")
     verifier = a_mapping(data.get("verifier"))
     if verifier.get("environment") and verifier.get("environment_mode") == "shared":
         faults.error("verifier.environment_mode", "there is a verifier.environment, which is not shared")
+    for found in (faults.errors, faults.warnings):
+        found.sort(key=lambda one: one.line or 0)
 
 
 @dataclass(frozen=True, slots=True)
