@@ -139,4 +139,6 @@ def _usage_text(error: click.ClickException) -> str:
         hint = f"did you mean {near[0]!r}?"
     elif name == "db":
         hint = f"`{command}` does not use a results database"
+    elif error.option_name.startswith("--helmbench-"):
+        hint = "PYTEST_ADDOPTS or an ini file gives options of pytest"
     return f"helmbench: {error.message}\n  hint: {hint}"

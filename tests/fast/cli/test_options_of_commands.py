@@ -85,6 +85,14 @@ def test_a_command_refuses_the_database_that_it_does_not_use(
     )
 
 
+def test_an_option_of_pytest_is_told_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--helmbench-build=offline"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "helmbench: No such option '--helmbench-build'.",
+        "  hint: PYTEST_ADDOPTS or an ini file gives options of pytest",
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "options"),
     [
