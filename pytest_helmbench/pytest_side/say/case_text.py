@@ -86,7 +86,7 @@ def brief_parts(outcome: Outcome, asked: str, *, with_text: bool) -> dict[str, s
     elif has_lines(observed):
         pass
     elif form is None:
-        unlike = first.expected
+        unlike = "" if first.rule.endswith("(tests)") else first.expected
     elif not observed.startswith("("):
         observed = f"{form}: {observed}"
     reason = first.justification if first.rule == JUDGED_RULE else None

@@ -309,7 +309,7 @@ def _warning_lines(coordinator: Coordinator, start: Path) -> list[str]:
     """Return the first warnings about the benchmarks, and how many more there are."""
     texts = [problem.text(start) for item in coordinator.library.loaded for problem in item.warnings]
     more = len(texts) - _WARNINGS_SHOWN
-    rest = [f"{more} more warnings: `helmbench check PATH` lists all"] if more > 0 else []
+    rest = [f"{count_text(more, 'more warning')}: `helmbench check PATH` lists all"] if more > 0 else []
     return [*(f"warning: {text}" for text in texts[:_WARNINGS_SHOWN]), *rest]
 
 
@@ -557,7 +557,9 @@ def not_judged_lines(runs: Sequence[SummaryRun], hint: str) -> Iterator[str]:
     yield labelled("not judged", ": ".join(filter(None, (first, hint))))
     yield from (labelled("", f"{count} × {_one_line(reason)}") for reason, count in skips[:_SKIPS_SHOWN])
     if len(skips) > _SKIPS_SHOWN:
-        yield labelled("", f"{len(skips) - _SKIPS_SHOWN} more reasons for skips: pytest -rs shows each")
+        yield labelled(
+            "", f"{count_text(len(skips) - _SKIPS_SHOWN, 'more reason')} for skips: pytest -rs shows each"
+        )
 
 
 def _one_line(text: str) -> str:

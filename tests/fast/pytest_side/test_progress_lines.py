@@ -68,10 +68,16 @@ def test_columns_stand_under_each_other_whatever_letters_they_hold() -> None:
 
 
 def _brief(
-    expected: str, observed: str, asked: str = "", *, reason: str | None = None, text: str = ""
+    expected: str,
+    observed: str,
+    asked: str = "",
+    *,
+    reason: str | None = None,
+    text: str = "",
+    rule: str = "rule",
 ) -> str:
     wrong = Evaluation(
-        "", "rule", "0" * 16, False, 0.0, reason, None, expected, observed, observed_text=text or None
+        "", rule, "0" * 16, False, 0.0, reason, None, expected, observed, observed_text=text or None
     )
     outcome = Outcome(Verdict.FAILED, evaluations=(wrong,))
     return _shown(outcome, asked, with_text=bool(text or asked))
@@ -94,6 +100,8 @@ def test_a_failed_case_is_told_in_three_lines_that_mark_what_differs() -> None:
     assert _brief("contains none of RISK", "none of RISK").endswith("observed: none of »RISK«")
     assert _brief("not: contains none of RISK", "all RISK").endswith("observed: »all« RISK")
     assert _brief("RISK", "CALM").endswith("observed: CALM")
+    by_tests = _brief("its tests pass", "its verifier hangs", rule="task_folder (tests)")
+    assert by_tests.endswith("observed: its verifier hangs")
     assert _brief("<redacted>", "(text of the reply)").splitlines() == [
         "  expected: hidden (--helmbench-show-hidden)",
         "  observed: text of the reply, not shown in CI (--helmbench-with-text=failures)",
