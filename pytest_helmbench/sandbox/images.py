@@ -139,8 +139,10 @@ async def _turn(name: str) -> AsyncIterator[None]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             await asyncio.sleep(_TURN_S)
-        yield
-        await asyncio.to_thread(path.unlink, missing_ok=True)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(path.unlink, missing_ok=True)
     finally:
         os.close(lock)
 
@@ -178,4 +180,6 @@ async def build(
         await asyncio.to_thread(local.close)
     if ended.exit_code != 0:
         hint = "" if is_online else "; what it runs has no network unless --helmbench-build=online is given"
+        if not rights.pull and b"image not known" in ended.stderr:
+            hint = "; --helmbench-pull fetches the images that it starts from"
         raise SandboxError(f"{engine.name} could not build its image ({last_words(ended)}){hint}")

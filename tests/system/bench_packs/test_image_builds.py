@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from pathlib import Path
 from secrets import token_hex
 
@@ -11,7 +12,7 @@ from engines import IMAGE, Running
 
 from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.sandbox.containers import ContainerEngine
-from pytest_helmbench.sandbox.images import ImageRights, build
+from pytest_helmbench.sandbox.images import ImageError, ImageRights, build, ready_image
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 
@@ -63,3 +64,17 @@ def test_a_build_that_is_stopped_ends_with_all_that_it_runs(podman: Running, tmp
 def test_podman_takes_the_dockerfile(podman: Running, tmp_path: Path) -> None:
     (tmp_path / "Containerfile").write_text(f"FROM {IMAGE}\nRUN echo another > /said\n")
     assert _built(podman, tmp_path, "RUN echo this > /said").strip() == "this"
+
+
+def test_an_image_that_starts_from_one_that_is_not_here_names_the_option_and_leaves_no_file(
+    podman: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(podman.engine, ContainerEngine)
+    places = {name: tmp_path / name for name in ("pack", "temporary")}
+    for place in places.values():
+        place.mkdir()
+    (places["pack"] / "Dockerfile").write_text("FROM localhost/helmbench-no-such-image\n")
+    monkeypatch.setattr(tempfile, "tempdir", str(places["temporary"]))
+    with pytest.raises(ImageError, match=r"image not known.*; --helmbench-pull fetches"):
+        podman.wait(ready_image(podman.engine, places["pack"], ImageRights(Granted("offline"))))
+    assert list(places["temporary"].glob("*-build-*")) == []
