@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import posixpath
 import re
 import signal
 from asyncio.subprocess import Process
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, TYPE_CHECKING, Self
 
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.scrub import HiddenValues
 from pytest_helmbench.sandbox.box import Command, Ended, Limits, Streams
 from pytest_helmbench.sandbox.cgroups import ProcessGroup, container_group
 from pytest_helmbench.sandbox.owners import Owner, process_owner
@@ -32,6 +35,7 @@ _NOT_THERE = re.compile(
 _ARCHIVE_S = 600.0
 _STOP_S = 10.0
 _LOOK_S = 0.05
+_WAITS_S = (0.1, 0.5, 2.0)
 _EXITS = 4  # the kernel's flag PF_EXITING
 _ROUNDS = 100  # of killing, against programs that start others meanwhile
 
@@ -70,6 +74,7 @@ class LivingSpec:
             disk space is not bounded.
         network: It has the engine's own network, else none.
         label: A word for people who list containers.
+        hidden: Values that leave it in no command's output.
         server: Flags of a container in which the image's own program serves, over files that it cannot write.
     """
 
@@ -80,6 +85,7 @@ class LivingSpec:
     limits: Limits = Limits(wall_s=600.0, cpus=2.0, memory_bytes=4096 * 2**20, pids=2048)
     network: bool = False
     label: str = ""
+    hidden: HiddenValues = HiddenValues(())
     server: tuple[str, ...] = ()
 
 
@@ -189,7 +195,8 @@ class LivingBox:
             self._marks.discard(mark)
         if ended.exit_code != 0:
             await self._be_alive()
-        return ended
+        cleaned = self._spec.hidden.without_in_json
+        return replace(ended, stdout=cleaned(ended.stdout), stderr=cleaned(ended.stderr))
 
     async def put(self, archive: Path) -> None:
         """Unpack a tar file at `/`; owners and modes are those of the archive.
@@ -211,8 +218,8 @@ class LivingBox:
     async def take(self, path: str, archive: IO[bytes], limit_bytes: int) -> bool:
         """Copy a path out of the box as a tar stream. No program of the box takes part, so it may be frozen or dead.
 
-        The first name in the archive is the last of the path. Podman follows a link that stands there, and its archive
-        gives all to user 0: it keeps modes, not owners.
+        `place_of` says where its names stand. Podman follows a link that stands there, and its archive gives all to
+        user 0: it keeps modes, not owners.
 
         Args:
             path: Absolute, in the box.
@@ -289,10 +296,13 @@ class LivingBox:
             await self.use()
 
     async def _told(self, word: str) -> None:
-        told = await self._engine.tool(word, self.name)
-        if told.exit_code != 0:
+        for wait_s in _WAITS_S:  # the kernel does not freeze at once what is just starting programs
+            told = await self._engine.tool(word, self.name)
+            if told.exit_code == 0:
+                return
             await self._be_alive()
-            raise SandboxError(f"{self._engine.name}: a box does not {word} ({last_words(told)})")
+            await asyncio.sleep(wait_s)
+        raise SandboxError(f"{self._engine.name}: a box does not {word} ({last_words(told)})")
 
     async def _be_alive(self) -> None:
         """Tell the end of a box from that of a command.
@@ -350,6 +360,17 @@ class LivingBox:
                     os.kill(pid, signal.SIGKILL)
                     killed = True
         return killed
+
+
+def place_of(name: str, path: str) -> str:
+    """Return where in a box something stands whose name is in the archive of a path.
+
+    The first name is the last of the path; podman's names begin with `/` instead where a volume is mounted there.
+    """
+    is_mounted = not name or name.startswith("/")
+    return posixpath.normpath(
+        posixpath.join(path if is_mounted else posixpath.dirname(path), name.lstrip("/"))
+    )
 
 
 async def _outgrown(archive: IO[bytes], limit_bytes: int, _pid: int) -> str:

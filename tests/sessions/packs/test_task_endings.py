@@ -93,6 +93,7 @@ class Told:
 
 
 _IN_BOX = ("in_process",)
+_KEY = "key-of-this-test"
 
 REWARDS = {
     "separate": Told("P", toml=_separate()),
@@ -114,7 +115,7 @@ REWARDS = {
     "empty": Told("E", "no_reward", says="wrote no reward", test=_says("", "reward.txt")),
     "nan": Told("E", "no_reward", says="finite number", test=_says("nan", "reward.txt")),
     "nan-json": Told("E", "no_reward", says="finite number", test=_says('{"reward": NaN}')),
-    "deep": Told("E", "no_reward", says="reward.json", test=_says("[" * 60_000)),
+    "deep": Told("E", "no_reward", says="reward.json is not JSON", test=_says("[" * 60_000)),
     "huge": Told("P", None, *_IN_BOX, test=_says('{"reward": 1' + "0" * 400 + "}")),
     "huger": Told("E", "no_reward", says="reward.json", test=_says('{"reward": 1' + "0" * 5000 + "}")),
     "below-0": Told("F", "tests_failed", *_IN_BOX, test=_says("-3", "reward.txt"), credits={"": 0}),
@@ -148,6 +149,13 @@ REWARDS = {
         {"verifier_s": "2.0"},
         f"[ ! -e {_ANSWER} ] || cat {_ANSWER}; echo 0 > {_REWARD}",
         agent=[f"mkfifo {_ANSWER}"],
+    ),
+    "tells-key": Told(
+        "E",
+        "no_reward",
+        says="exit code 1: <redacted> -",
+        toml={"verifier": 'env = {A = "${TASK_KEY}"}'},
+        test="#!/bin/sh\necho $A -- >&2; exit 1\n",
     ),
     "greedy": Told(
         "E", "no_reward", says="wrote no reward .exit code 137", test=f"#!/bin/sh\nexec {_GREEDY}\n"
@@ -373,8 +381,17 @@ HANDED_OVER = {
             "verifier": 'env = {A = "${TASK_KEY}", B = "${TASK_NONE:-b c}"}',
             "environment": 'env = {C = "d"}',
         },
-        test=_script('[ "$A $B $C" = "k b c d" ] && [ "$(cat seen)" = d ]'),
+        test=_script('[ "${#A} $B $C" = "16 b c d" ] && [ "$(cat seen)" = d ]'),
         agent=["echo $A$B$C$TASK_KEY > seen"],
+    ),
+    "volume": Told(
+        "P",
+        None,
+        *_IN_BOX,
+        toml=_BUILT,
+        test=_script(f"{_RIGHT} && [ -f twice ]"),
+        files={"environment/Dockerfile": f"FROM {IMAGE}\nVOLUME /app /logs/verifier\n"},
+        agent=[f"{_WRITES}; ln answer.txt twice"],
     ),
     "loose": Told(
         "P", None, *_IN_BOX, files={"environment/given.txt": "42"}, agent=["cp given.txt answer.txt"]
@@ -430,7 +447,7 @@ def test_verdicts(
 ) -> None:
     for name, told in tasks.items():
         _write(pytester.path / "benchmark" / name, told)
-    monkeypatch.setenv("TASK_KEY", "k")
+    monkeypatch.setenv("TASK_KEY", _KEY)
     monkeypatch.setenv("TASK_SECRET", "s")
     answer_turns(provider, {name: told.agent for name, told in tasks.items()})
     scripted = provider.reply
@@ -454,6 +471,8 @@ def test_verdicts(
         for name, (end, _) in items.items()
     }
     assert ends == {name: (told.outcome, told.reason) for name, told in tasks.items()}, result.stdout.str()
+    assert _KEY not in result.stdout.str()
+    assert _KEY.encode() not in database.read_bytes()
     query = "SELECT criterion, credit, beside, justification FROM evaluations JOIN results ON results.id = result_id"
     for name, told in tasks.items():
         judged = rows(database, f"{query} WHERE code = '{name}'")

@@ -16,7 +16,10 @@ from typing import Any
 import pytest
 from engines import IMAGE, Running
 
+from pytest_helmbench.core.granted import NOT_ALLOWED
 from pytest_helmbench.sandbox.box import Command, Ended, Limits
+from pytest_helmbench.sandbox.containers import ContainerEngine, find_containers
+from pytest_helmbench.sandbox.engines.podman import PODMAN
 from pytest_helmbench.sandbox.living import BoxDiedError, LivingBox, LivingSpec, TooLargeError
 from pytest_helmbench.sandbox.workspace import SandboxError
 
@@ -239,6 +242,27 @@ def test_a_box_that_cannot_start_says_so_and_leaves_nothing(podman: Running) -> 
         ["podman", "ps", "-a", "--format", "{{.Names}}"], capture_output=True, text=True, check=True
     )
     assert str(os.getpid()) not in names.stdout
+
+
+def test_a_box_that_does_not_freeze_at_once_is_asked_again(
+    podman: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "podman-once"
+    program.write_text(
+        '#!/bin/sh\n[ "$1" != pause ] || ! mkdir "$0-failed" 2>/dev/null || exit 1\nexec podman "$@"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    engine = podman.wait(find_containers(podman.engine.kind, NOT_ALLOWED, program=PODMAN, name=program.name))
+    assert isinstance(engine, ContainerEngine)
+    try:
+        box = podman.wait(engine.open_living(LivingSpec(IMAGE)))
+        podman.wait(box.freeze())
+        asked = ["podman", "inspect", "--format", "{{.State.Paused}}", box.name]
+        assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip() == "true"
+        assert Path(f"{program}-failed").is_dir()
+    finally:
+        podman.wait(engine.close())
 
 
 def test_engines_without_images_open_no_living_boxes(bwrap: Running) -> None:

@@ -17,7 +17,7 @@ from pytest_helmbench.core.outcome import Event, Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.whole_file import content_digest
 from pytest_helmbench.gateway.attempt import utc_now
-from pytest_helmbench.sandbox.living import LivingBox, TooLargeError
+from pytest_helmbench.sandbox.living import LivingBox, TooLargeError, place_of
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 _MOST_BYTES = 1024**3
@@ -143,10 +143,9 @@ class _Passage:
         Raises:
             FindingError: There is too much of it.
         """
-        folder = posixpath.dirname(wanted.path)
         with tarfile.open(fileobj=raw, mode="r:") as taken:
             for member in taken:
-                path = posixpath.normpath(posixpath.join(folder, member.name))
+                path = place_of(member.name, wanted.path)
                 if wanted.leaves_out(path):
                     continue
                 if fault := self._fault(member, path, wanted):
@@ -160,9 +159,7 @@ class _Passage:
                     name=path[1:], mode=mode, uid=uid, gid=gid, uname="", gname="", deep=False
                 )
                 if member.islnk():
-                    passed = passed.replace(
-                        linkname=posixpath.normpath(posixpath.join(folder, member.linkname))[1:]
-                    )
+                    passed = passed.replace(linkname=place_of(member.linkname, wanted.path)[1:])
                 elif member.issym():
                     self._links.add(path)
                 self._out.addfile(passed, taken.extractfile(member) if member.isreg() else None)
@@ -186,8 +183,8 @@ class _Passage:
         if any(above in self._links for above in _above(path, "/")):
             return "it lies behind a link"
         if member.islnk():
-            target = posixpath.normpath(posixpath.join(posixpath.dirname(wanted.path), member.linkname))
-            return "" if target in self.kept else "it is a second name of something that is not handed over"
+            is_known = place_of(member.linkname, wanted.path) in self.kept
+            return "" if is_known else "it is a second name of something that is not handed over"
         if member.issym():
             return link_fault(member.linkname, path, self._roots)
         return "" if member.isreg() or member.isdir() else "it is a pipe, a socket or a device"

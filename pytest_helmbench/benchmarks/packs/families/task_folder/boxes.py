@@ -25,7 +25,7 @@ from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import BOX_EVENT, Event, Verdict
-from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.scrub import excerpt, secrets_of
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.sandbox.box import Command, Limits
 from pytest_helmbench.sandbox.containers import ContainerEngine
@@ -156,6 +156,7 @@ async def _opened(
         limits=Limits(cpus=needs.cpus, memory_bytes=needs.memory_mb * _MIB, pids=_PROCESSES),
         network=has_network(tools, needs),
         label=row.task.id,
+        hidden=secrets_of(host_variables(tools)),
     )
     async with await engine.open_living(spec) as box:
         loose = None if box.workdir in load.replaced else needs.loose

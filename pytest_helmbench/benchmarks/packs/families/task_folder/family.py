@@ -54,7 +54,13 @@ from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.sandbox.box import NO_IMAGE, Command, Ended, Engine, Limits, Streams, Unavailable
 from pytest_helmbench.sandbox.images import image_obstacle
-from pytest_helmbench.sandbox.living import ArchiveRefusedError, BoxDiedError, LivingBox, TooLargeError
+from pytest_helmbench.sandbox.living import (
+    ArchiveRefusedError,
+    BoxDiedError,
+    LivingBox,
+    TooLargeError,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
@@ -311,7 +317,7 @@ async def _credits_in(place: TaskPlace, box: LivingBox) -> dict[str, float]:
         if text.strip():
             try:
                 return _credits(text, as_json=path.endswith(".json"))
-            except (ValueError, RecursionError) as error:
+            except ValueError as error:
                 raise ValueError(f"{path} {error}") from error
     raise ValueError("its verifier wrote no reward")
 
@@ -330,7 +336,7 @@ async def _plain_files(
         file.seek(0)
         with tarfile.open(fileobj=file, mode="r:") as archive:
             for member in archive:
-                name = posixpath.join(posixpath.dirname(path), member.name)
+                name = place_of(member.name, path)
                 content = archive.extractfile(member) if name in REWARDS and member.isreg() else None
                 if content is not None:
                     found[name] = content.read(_LARGEST_REWARD)
@@ -345,7 +351,7 @@ def _credits(text: bytes, *, as_json: bool) -> dict[str, float]:
     """
     try:
         data = json.loads(text) if as_json else {"": float(text)}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError("is not JSON" if as_json else "holds no number") from error
     if not isinstance(data, dict) or not data:
         raise ValueError("holds no object of numbers")
