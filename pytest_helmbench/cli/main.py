@@ -18,7 +18,7 @@ from pytest_helmbench.store.fault import StoreError
 
 _COMMANDS = {
     "init": "authoring_commands",
-    "check": "check_command",
+    "check": "authoring_commands",
     "list": "authoring_commands",
     "prompt": "authoring_commands",
     "run-single": "run_commands",
