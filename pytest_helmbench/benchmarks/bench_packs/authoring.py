@@ -8,8 +8,7 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, ReadCases, counted
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline, ScenarioMeta
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import BENCH_PACK_SCHEMA
-from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
-from pytest_helmbench.benchmarks.bench_packs.loading import BenchPackLoader
+from pytest_helmbench.benchmarks.bench_packs.loading import BenchPackLoader, LoadedBenchPack
 from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.core.json_types import JsonObject

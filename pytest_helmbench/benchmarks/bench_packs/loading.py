@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 import shlex
 from collections import defaultdict
@@ -14,29 +15,45 @@ from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest, PackScore, ScenarioMeta
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
+    BENCH_PACK,
+    BenchPackManifest,
+    BenchPackOutline,
+    BenchPackRule,
+    PackScore,
+    ScenarioMeta,
+    ScenarioResult,
+)
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_manifest
-from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
 from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, scenarios_of, score_of
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace, Node, find_node
 from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.places import PLACES
-from pytest_helmbench.benchmarks.bench_packs.scenario_run import AddressLender
-from pytest_helmbench.benchmarks.bench_packs.stored import bench_pack_results
+from pytest_helmbench.benchmarks.bench_packs.record import bench_pack_results
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import parse_choices
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
-from pytest_helmbench.benchmarks.bench_packs.work import BenchPackTools, BenchPackWork
-from pytest_helmbench.benchmarks.kind import SessionValues
+from pytest_helmbench.benchmarks.bench_packs.work import (
+    AddressLender,
+    BenchPackTools,
+    BenchPackWork,
+    item_limits_name,
+)
+from pytest_helmbench.benchmarks.kind import JudgedByItself, SessionValues
+from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.engine.job import RunIds, Target
+from pytest_helmbench.engine.job import CaseJob, RunIds, Target
 from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.attempt import utc_now
+from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.options.declarations import Options
+from pytest_helmbench.options.option import least_score_text
 from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.fence import Fence, find_fence
 from pytest_helmbench.sandbox.images import ImageRights
@@ -58,6 +75,154 @@ _MISSING_PACKAGE = re.compile(
     r"Cannot find (?:package|module) '((?:@[A-Za-z0-9~-][\w.~-]*/)?[A-Za-z0-9~-][\w.~-]*)(?:/[^'\s]*)?'",
     re.ASCII,
 )
+_HASH_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BenchPackJob(CaseJob):
+    """A scenario on its way.
+
+    Args:
+        loaded: Its pack.
+        scenario: As the pack lists it.
+        number: Its place in the pack's list, from 1.
+    """
+
+    loaded: LoadedBenchPack
+    scenario: ScenarioMeta
+    number: int
+
+    @property
+    def may_wait(self) -> bool:
+        return False
+
+    @property
+    def code(self) -> str:
+        """The scenario's id."""
+        return self.scenario.id
+
+    @property
+    def family(self) -> str:
+        """`bench_pack`: packs are all of one family."""
+        return BENCH_PACK
+
+    def prompt_characters(self) -> int:
+        """Return the length of what the pack shows of its prompt; only its code knows what it will ask."""
+        return len(self.scenario.prompt_text)
+
+    def case(self, _system_prompt: str | None) -> Case:
+        """See `CaseJob.case`; there is nothing to compose: the pack writes its own prompts."""
+        return Case(self.code, (), None, self.loaded.rule(self.scenario, self.number))
+
+    @property
+    def work(self) -> BenchPackWork:
+        """The work of its pack, which all its scenarios share."""
+        return self.loaded.work
+
+    @property
+    def is_one_question(self) -> bool:
+        """False: the pack asks what it likes."""
+        return False
+
+    def rule_hashes(self, case: Case, _settings: RunnerSettings) -> tuple[str, ...]:
+        return (case.rule.hash,) if isinstance(case.rule, BenchPackRule) else ()
+
+    def facts(self) -> dict[str, str | int | None]:
+        """Return what the `helmbench` marker says."""
+        return {
+            "benchmark": self.loaded.outline.name,
+            "scenario": self.code,
+            "category": self.scenario.category or None,
+            "model": self.model_id,
+            "family": BENCH_PACK,
+            "severity": 0,
+            "repetition": self.repetition,
+        }
+
+    def properties(self, outcome: Outcome) -> list[tuple[str, object]]:
+        """Return the JUnit properties, those of the pack's own scale too."""
+        # By name, since a class with slots is made anew and `super()` looks for the first one.
+        own = CaseJob.properties(self, outcome)
+        result = outcome.statement
+        if not isinstance(result, ScenarioResult):
+            return own
+        stated = {"pack_status": str(result.status), "pack_score": result.score, "pack_points": result.points}
+        return [*own, *((name, value) for name, value in stated.items() if value is not None)]
+
+
+class LoadedBenchPack(JudgedByItself):
+    """A Bench Pack with the models it runs on. A fault of a part is one of the whole pack.
+
+    Args:
+        manifest: Checked.
+        scenarios: As the pack lists them; empty where it cannot be asked: one represents all of them then.
+        targets: One per model, in order.
+        work: How its scenarios are run.
+        least: See `BenchPackRule`.
+    """
+
+    def __init__(
+        self,
+        manifest: BenchPackManifest,
+        scenarios: Sequence[ScenarioMeta],
+        targets: tuple[Target, ...],
+        work: BenchPackWork,
+        least: float | None,
+    ) -> None:
+        self.manifest = manifest
+        self.targets = targets
+        self.work = work
+        self._least = least
+        self.warnings: Sequence[Problem] = ()
+        self.stands_for_all = not scenarios
+        scenarios = scenarios or (ScenarioMeta(manifest.id, manifest.name),)
+        self.outline = BenchPackOutline(
+            root=manifest.root,
+            name=manifest.id,
+            version=manifest.version,
+            description=manifest.description,
+            hash=manifest.hash,
+            scenarios={scenario.id: scenario for scenario in scenarios},
+        )
+
+    @property
+    def root(self) -> Path:
+        """The folder of the manifest."""
+        return self.manifest.root
+
+    @property
+    def item_limits(self) -> Iterator[ModelLimits]:
+        """The limits that bound how many of its scenarios run at a time, where something does."""
+        for target in self.targets:
+            most = self.work.most_at_once(target.model.endpoint)
+            if most is not None:
+                yield ModelLimits(
+                    item_limits_name(self.manifest, target.model.entry.id), most, free=True, items=True
+                )
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The manifest."""
+        return (self.manifest.path,)
+
+    def cases_in(self, path: Path) -> bool:
+        """Return whether a file is its manifest."""
+        return path == self.manifest.path
+
+    def jobs(self, _path: Path, file_id: str, repeat: int) -> Iterator[BenchPackJob]:
+        for number, scenario in enumerate(self.outline.scenarios.values(), 1):
+            for target in self.targets:
+                for repetition in range(1, repeat + 1):
+                    yield BenchPackJob(target, repetition, False, file_id, self, scenario, number)
+
+    def count(self) -> int:
+        return len(self.outline.scenarios)
+
+    def rule(self, scenario: ScenarioMeta, number: int) -> BenchPackRule:
+        """Return the rule for a scenario."""
+        decisive = f"{self.manifest.hash}\n{scenario.id}\n{least_score_text(self._least)}"
+        digest = hashlib.sha256(decisive.encode("utf-8", "surrogatepass")).hexdigest()
+        return BenchPackRule(scenario, number, self.count(), self._least, digest[:_HASH_DIGITS])
 
 
 class BenchPackLoader:

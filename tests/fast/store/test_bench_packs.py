@@ -22,8 +22,8 @@ from bench_pack_records import (
 from trees import rows
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus, ScenarioResult
-from pytest_helmbench.benchmarks.bench_packs.record import RECORD
-from pytest_helmbench.benchmarks.bench_packs.stored import (
+from pytest_helmbench.benchmarks.bench_packs.record import (
+    RECORD,
     bench_pack_events,
     bench_pack_results,
     bench_pack_rows,
