@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
+from importlib.resources import files
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
@@ -56,111 +59,27 @@ class SensitivePaths:
         return None
 
 
-def _set(*texts: str) -> frozenset[str]:
-    return frozenset(" ".join(texts).split())
+def _table(*parts: Mapping[str, list[str]]) -> SensitivePaths:
+    roots, names, inner, starts, ends = (
+        " ".join(text for part in parts for text in part[key]).split()
+        for key in ("roots", "names", "parts", "starts", "ends")
+    )
+    return SensitivePaths(frozenset(roots), frozenset(inner), frozenset(names), tuple(starts), tuple(ends))
 
 
-PARITY = SensitivePaths(
-    roots=_set(".github .gitlab ci securebench pytest"),
-    parts=_set("__pycache__ test tests"),
-    names=_set(
-        "cargo.lock cargo.toml conftest.py go.mod go.sum package.json package-lock.json pipfile pipfile.lock",
-        "pnpm-lock.yaml poetry.lock pyproject.toml requirements-dev.txt requirements-test.txt requirements.txt",
-        "setup.cfg setup.py sitecustomize.py tox.ini usercustomize.py yarn.lock",
-    ),
-    starts=("pytest.", "noxfile."),
-    ends=(".bash", ".sh", ".zsh", ".lock", ".pth"),
-)
+_WORDS = tomllib.loads(files(__package__).joinpath("sensitive_paths.toml").read_text("utf-8"))
+PARITY = _table(_WORDS["parity"])
 """Paths that the published rule calls sensitive.
 
 Source:
     Benchmark packs, parity rules, repo_patch paths.
 """
 
-_CI_PARTS = _set(
-    ".github .gitlab .circleci .buildkite .forgejo .gitea .woodpecker .teamcity .azure-pipelines .husky",
-    ".devcontainer .cargo .mvn .bundle .tox .nox .venv venv .virtualenv virtualenv .direnv",
-)
-_TEST_PARTS = _set(
-    "testing __tests__ __test__ __mocks__ __snapshots__ e2e cypress playwright testdata testsuite testsuites",
-    "unittest unittests androidtest testfixtures integrationtest integrationtests functionaltests xctest testthat",
-    "pytest _pytest .pytest_cache securebench node_modules site-packages dist-packages .yarn",
-)
-_CI_NAMES = _set(
-    ".gitlab-ci.yml .travis.yml .appveyor.yml appveyor.yml .cirrus.yml .cirrus.star .drone.yml .woodpecker.yml",
-    ".woodpecker.yaml bitbucket-pipelines.yml cloudbuild.yaml cloudbuild.yml buildspec.yml jenkinsfile codecov.yml",
-    ".codecov.yml .pre-commit-config.yaml lefthook.yml wercker.yml .gitattributes .gitmodules .envrc .tool-versions",
-    "mise.toml .mise.toml .python-version .nvmrc .node-version .ruby-version .java-version .sdkmanrc",
-)
-_TASK_NAMES = _set(
-    "makefile gnumakefile bsdmakefile justfile .justfile taskfile.yml taskfile.yaml earthfile procfile rakefile",
-    "vagrantfile dodo.py fabfile.py sconstruct sconscript wscript tiltfile docker-bake.hcl .dockerignore",
-)
-_PYTHON_NAMES = _set(
-    "environment.yml environment.yaml conda.yml conda.yaml meta.yaml tox.toml .coveragerc manifest.in hatch.toml",
-    "pdm.toml uv.toml pixi.toml buildout.cfg runtests.py run_tests.py runtest.py pip.conf pip.ini .testr.conf",
-    ".stestr.conf nose.cfg .noserc nose2.cfg unittest.cfg behave.ini .behaverc robot.toml",
-)
-_WEB_NAMES = _set(
-    "npm-shrinkwrap.json pnpm-workspace.yaml deno.json deno.jsonc .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs",
-    "lerna.json nx.json turbo.json rush.json gulpfile.js gulpfile.ts gruntfile.js .babelrc .swcrc .nycrc wallaby.js",
-    "bunfig.toml jasmine.json bower.json setuptests.js setuptests.ts setuptests.jsx setuptests.tsx angular.json",
-)
-_NATIVE_NAMES = _set(
-    "go.work go.work.sum build.rs rust-toolchain rust-toolchain.toml cmakelists.txt cmakepresets.json",
-    "cmakeuserpresets.json configure configure.ac configure.in makefile.am makefile.in meson.build",
-    "meson_options.txt meson.options build build.bazel workspace workspace.bazel module.bazel .bazelrc .bazelversion",
-    "conanfile.py conanfile.txt vcpkg.json xmake.lua premake5.lua build.zig build.zig.zon package.swift",
-    "package.resolved podfile cartfile flake.nix default.nix shell.nix",
-)
-_JVM_NAMES = _set(
-    "pom.xml settings.gradle settings.gradle.kts gradle.properties gradlew mvnw libs.versions.toml build.sc",
-    "build.xml ivy.xml project.clj deps.edn shadow-cljs.edn testng.xml junit-platform.properties",
-)
-_OTHER_NAMES = _set(
-    "global.json nuget.config packages.config packages.lock.json paket.dependencies xunit.runner.json build.cake",
-    "gemfile gems.rb .rspec .simplecov spec_helper.rb rails_helper.rb test_helper.rb composer.json phpunit.xml",
-    "phpunit.xml.dist phpunit.dist.xml pest.php phpspec.yml codeception.yml mix.exs rebar.config pubspec.yaml",
-    "dart_test.yaml package.yaml cpanfile makefile.pl build.pl dist.ini description project.toml manifest.toml",
-    ".busted dune dune-project dune-workspace shard.yml spago.dhall elm.json gleam.toml foundry.toml",
-)
-_PROGRAMS = _set(
-    "sh bash dash zsh env git make python python3 pytest py.test node npm npx yarn pnpm bun deno go cargo rustc java",
-    "javac mvn gradle ruby rake bundle rspec php composer perl prove dotnet mix rebar3 lua julia stack cabal",
-)
 _CODE = r"\.(?:[cm]?[jt]sx?|py|pyx|vue|svelte|c|cc|cpp|cxx|hpp|mm?|rs|go|rb|php|lua|jl|r|pl|nim|zig|dart|exs|clj[sc]?)$"
 _BRACKETED = r"\.(?:java|kts?|scala|groovy|cs|fs|vb|swift|php|mm?|cpp|dart)$"
 
-DEFAULT = SensitivePaths(
-    roots=PARITY.roots | {".ci"},
-    parts=PARITY.parts | _CI_PARTS | _TEST_PARTS,
-    names=PARITY.names
-    | _CI_NAMES
-    | _TASK_NAMES
-    | _PYTHON_NAMES
-    | _WEB_NAMES
-    | _NATIVE_NAMES
-    | _JVM_NAMES
-    | _OTHER_NAMES
-    | _PROGRAMS,
-    starts=(
-        *PARITY.starts,
-        *_set(
-            ".pytest. jest.config. jest.setup. jest.preset. vitest. vite.config. karma.conf. playwright.config.",
-            "cypress.config. .mocharc ava.config. webpack.config. rollup.config. esbuild.config. babel.config.",
-            "metro.config. nyc.config. wdio.conf nightwatch.conf protractor.conf hardhat.config. truffle-config.",
-            "stack.yaml cabal.project azure-pipelines directory.build. directory.packages.",
-        ),
-    ),
-    ends=(
-        *PARITY.ends,
-        *_set(
-            ".fish .ksh .csh .bat .cmd .ps1 .psm1 .lockb .lockfile .pyc .pyo .pyd .so .dll .dylib .egg .egg-link .whl",
-            ".jar .class .gemspec .rake .cabal .csproj .fsproj .vbproj .vcxproj .sln .slnx .props .targets .cmake .mk",
-            ".mak .ninja .bzl .opam .nimble .rockspec .sbt .gradle .gradle.kts .pbxproj .snap .feature .dockerfile",
-            ".runsettings _suite.erl _tests.erl .t",
-        ),
-    ),
+DEFAULT = replace(
+    _table(_WORDS["parity"], _WORDS["default"]),
     patterns=re.compile(
         # Folders of tests, and files beside the code that they test.
         r"(?:^|[-_. /])(?:tests?|e2e|unittests?)(?:[-_. ][^/]*)?/"
@@ -179,8 +98,7 @@ DEFAULT = SensitivePaths(
         rf"|(?:^|/)Tests?[A-Z][^/]*{_BRACKETED}|[a-z0-9]Specs?\.(?:scala|groovy|hs|php)$"
     ),
     modules=frozenset(name for name in sys.stdlib_module_names if not name.startswith("_"))
-    | _set("_pytest pluggy iniconfig packaging exceptiongroup tomli py xdist hypothesis nose nose2 coverage")
-    | _set("attr attrs mock setuptools pkg_resources"),
+    | frozenset(" ".join(_WORDS["default"]["modules"]).split()),
 )
 """Paths that the default rule calls sensitive: those of the parity rule, and the same in other ecosystems."""
 
