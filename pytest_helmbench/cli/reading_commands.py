@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -23,9 +22,10 @@ from pytest_helmbench.cli.output import (
 )
 from pytest_helmbench.core.codes import CaseCode, SelectError, Selection
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.core.scrub import full_observed, scrub
+from pytest_helmbench.core.scrub import full_observed
 from pytest_helmbench.reports.cards import (
     WORST_SHOWN,
+    batch_lines,
     case_card,
     case_record,
     evaluation_cells,
@@ -42,7 +42,6 @@ from pytest_helmbench.results.run_report import panel_report, recorded_results, 
 from pytest_helmbench.results.stored_scores import scored_run, stored_score
 from pytest_helmbench.store.read.benchmark_places import lost_cases, names_of
 from pytest_helmbench.store.read.judgements import judged_criteria
-from pytest_helmbench.store.read.open_batches import open_batches
 from pytest_helmbench.store.read.results import ResultRow, calls_of_case, result_codes, results
 from pytest_helmbench.store.read.runs import RunDetail, RunSummary, runs
 
@@ -66,6 +65,7 @@ def runs_command(db: Path | None, *, as_json: bool) -> None:
         names = names_of(run.key for run in found)
         cells = [_run_cells(run, names[run.key]) for run in found]
         say(*table(_RUNS, cells, left=_RUNS[1:5], width=terminal_width(), spare=_SPARE))
+        say(*batch_lines(found, terminal_width()))
 
 
 def _run_cells(run: RunSummary, benchmark: str) -> tuple[str, ...]:
@@ -157,10 +157,7 @@ def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
     if report is None:
         return
     say(*run_card(detail, report.score, report.words, record.failures))
-    for batch in open_batches(path, detail.session_id):
-        until = time.strftime("%Y-%m-%d %H:%M", time.gmtime(batch.row["created_s"] + 86_400))
-        at = f"{batch.row['model']} at {batch.row['address']}"
-        say(scrub(f"  batch {batch.row['token']}: {batch.waiting} calls of {at}, within 24 h ({until} UTC)"))
+    say(*batch_lines([detail], terminal_width()))
     if report.score is not None and report.counts.judged:
         say("", *score_lines({model: report.score}, behaviours=True, width=terminal_width()))
     say(*recorded_unstated_lines(path, run_id, model))

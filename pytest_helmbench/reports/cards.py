@@ -90,6 +90,25 @@ def run_card(detail: RunDetail, score: RunScore | None, words: RunWords | None, 
     return [f"run {detail.id}: {detail.model} on {title} ({detail.status}, {detail.scope})", *_facts(facts)]
 
 
+_BATCHES = ("batch", "of run", "state", "calls", "model", "host", "since (UTC)", "until")
+
+
+def batch_lines(runs: Iterable[RunSummary], width: int) -> list[str]:
+    """Return a table of the batches that sessions have out, behind an empty line; empty for none."""
+    found: dict[str, tuple[Mapping[str, JsonValue], list[str]]] = {}
+    for run in runs:
+        for batch in run.batches:
+            found.setdefault(str(batch["token"]), (batch, []))[1].append(str(run.id))
+    cells = []
+    for token, (batch, ids) in found.items():
+        calls, model, host, since, until = (
+            str(batch[name]) for name in ("calls", "model", "host", "since", "until")
+        )
+        times = (time[:16].replace("T", " ") for time in (since, until))
+        cells.append((token, ", ".join(ids), str(batch["state"]), calls, model, host, *times))
+    return ["", *table(_BATCHES, cells, left=set(_BATCHES) - {"calls"}, width=width)] if cells else []
+
+
 def worst_lines(report: RunReport, width: int) -> list[str]:
     """Return the cases that lost most of the score, with what was asked and what was wrong, then what to do next.
 

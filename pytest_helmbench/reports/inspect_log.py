@@ -41,6 +41,7 @@ from pytest_helmbench.store.read.results import ResultRow
 _SCORER = "helmbench"
 _STATUS: Mapping[str, Literal["started", "success", "cancelled"]] = {
     "running": "started",
+    "waiting": "started",
     "interrupted": "cancelled",
 }
 _ROLES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}

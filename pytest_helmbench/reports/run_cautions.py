@@ -22,6 +22,7 @@ _ENDINGS = {
     "running": "the run was still going when this was written",
     "interrupted": "the run was interrupted",
     "partial": "not every planned case was judged",
+    "waiting": "calls were still in batches when this was written",
 }
 _NEXT = {
     "no_model": "give the key of the model, or name its server",
@@ -31,6 +32,7 @@ _NEXT = {
     "no_judge": "name a judge with --helmbench-marking-model",
     "no_verifier": "build the verifier with --helmbench-build=offline, or name one with --helmbench-verifier=URL",
     "budget": "raise the budget",
+    "in_batch": "wait for the batches",
 }
 """The remedy for each of the most common reasons, before the run is resumed."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,14 +21,13 @@ from pytest_helmbench.core.outcome import (
 )
 from pytest_helmbench.engine.case_engine import Resumed
 from pytest_helmbench.gateway.backend import CacheMode, LocalBackend, ReplyCache, ReplyQuery
-from pytest_helmbench.gateway.batches import Batches
+from pytest_helmbench.gateway.batches import Batches, BatchRow
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import NotStoredError, SessionLimits
 from pytest_helmbench.gateway.retries import RetryPolicy
 from pytest_helmbench.options.settings import Settings
 from pytest_helmbench.results.gates import Gates
 from pytest_helmbench.results.run_counts import RunCounts, recorded_counts
-from pytest_helmbench.run.batches_on_record import BatchesOnRecord
 from pytest_helmbench.run.commits import Commits
 from pytest_helmbench.run.cost_estimate import budget_of
 from pytest_helmbench.run.library import Library
@@ -40,9 +41,9 @@ from pytest_helmbench.store.read.costs import (
     has_unjudged_replies,
     session_cost,
 )
-from pytest_helmbench.store.read.open_batches import session_and_uuid
 from pytest_helmbench.store.read.reply_rows import RecordedRuns
 from pytest_helmbench.store.read.results import recorded_outcomes
+from pytest_helmbench.store.read.runs import open_batches, session_and_uuid
 from pytest_helmbench.store.write.writer import Store
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ NOTHING_UNFINISHED = "nothing was unfinished: this was a fresh run"
 _NAMED = 20
 _GONE_SHOWN = 10
 _UNREACHABLE = "unreachable: "
+_BATCH_COLUMNS = tuple(one.name for one in fields(BatchRow))
 
 
 class Coordinator:
@@ -450,6 +452,37 @@ class RecordedReplies:
     def close(self) -> None:
         """Close the connection."""
         self._recorded.close()
+
+
+class BatchesOnRecord:
+    """See `gateway.batches.BatchRecord`.
+
+    Args:
+        session_id: Whose they are.
+    """
+
+    def __init__(self, store: Store, commits: Commits, session_id: str) -> None:
+        self._store = store
+        self._commits = commits
+        self._session_id = session_id
+
+    def open_batches(self) -> Iterable[tuple[BatchRow, frozenset[str]]]:
+        """Return the batches that are not read, the newest first, each with the keys that it has answered."""
+        for found in open_batches(self._store.path, self._session_id):
+            yield BatchRow(**{name: found.row[name] for name in _BATCH_COLUMNS}), found.answered
+
+    def put(self, row: BatchRow) -> None:
+        """Write a row, in place of the one of its token."""
+        cells = {name: getattr(row, name) for name in _BATCH_COLUMNS}
+        self._store.record_batch({**cells, "keys": json.dumps(row.keys), "session_id": self._session_id})
+
+    def drop(self, token: str) -> None:
+        """Delete a row."""
+        self._store.forget_batch(token)
+
+    async def stored(self) -> None:
+        """Return when all of that is on disk."""
+        await self._commits.stored()
 
 
 class UnreachedModels:

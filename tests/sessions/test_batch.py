@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import signal
 import sqlite3
@@ -94,12 +95,7 @@ def test_a_session_that_leaves_its_batches_is_collected_round_by_round(
     assert rows(pytester.path / "helmbench.db", "SELECT DISTINCT reason FROM results") == [("in_batch",)]
     assert rows(pytester.path / "helmbench.db", "SELECT status FROM evaluation_runs") == [("partial",)]
     assert "batch: test/good and test/judge at 127.0.0.1" in text
-    for command in (("runs",), ("show", "last")):
-        assert "waiting" in run_command(pytester, *command, "--db=helmbench.db").stdout.str()
-    assert (
-        "calls of test/good at http://127.0.0.1"
-        in run_command(pytester, "show", "last", "--db=helmbench.db").stdout.str()
-    )
+    _check_what_is_said_of_a_waiting_run(pytester, batches)
     again_code, _ = _run(pytester.path, batches, "--helmbench-batch=0", "--helmbench-resume")
     assert (again_code, batches.batches) == (0, made + 1)
     for rounds in range(1, 9):
@@ -112,6 +108,27 @@ def test_a_session_that_leaves_its_batches_is_collected_round_by_round(
     assert batches.billed_usd == pytest.approx(2 * waited_usd)
     assert set(batches.billed.values()) == {2}
     assert final_state(pytester.path / "helmbench.db") == final_state(pytester.path / "waited.db")
+
+
+def _check_what_is_said_of_a_waiting_run(pytester: pytest.Pytester, batches: BatchProvider) -> None:
+    host = batches.url.removeprefix("http://").removesuffix("/v1")
+    for command in (("runs",), ("show", "last")):
+        said = run_command(pytester, *command, "--db=helmbench.db").stdout
+        said.fnmatch_lines(["*waiting*", "*of run * calls *", f"* 1 * out * 15 *test/good*{host}*20??-*"])
+        assert max(map(len, said.lines)) <= 100
+        found = json.loads(run_command(pytester, *command, "--json").stdout.str())
+        (batch,) = (found[0] if isinstance(found, list) else found)["batches"]
+        assert batch.pop("since") < batch.pop("until")
+        assert len(batch.pop("token")) == 8
+        assert batch == {"state": "out", "model": "test/good", "host": host, "calls": 15}
+    for command in (
+        ("report", "--format=html"),
+        ("report", "--format=markdown"),
+        ("report", "--format=json"),
+    ):
+        assert "calls were still in batches" in run_command(pytester, *command).stdout.str(), command
+    for form in ("json", "csv", "baseline"):
+        assert run_command(pytester, "export", f"--format={form}").ret == 0
 
 
 def test_a_resume_alone_collects_and_asks_the_rest_singly(

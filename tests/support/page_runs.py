@@ -205,6 +205,7 @@ def _detail(results: tuple[ResultRow, ...], run: int) -> RunDetail:
         *(None, None, None, None, None, None, None, None),
         kind="scenario_tree",
         benchmark_place=None,
+        batches=(),
         provider="test",
         base_url=None,
         benchmark_hash="ab" * 32,

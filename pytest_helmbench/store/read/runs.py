@@ -9,14 +9,14 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.store.database_file import FilePlace
 from pytest_helmbench.store.fault import store_error
-from pytest_helmbench.store.leases import SESSION_OF, leases_of, true_status
+from pytest_helmbench.store.leases import SESSION_OF, Lease, leases_of, true_status
 from pytest_helmbench.store.plan_rows import IS_CASE
 from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.read.connection import holds_nothing, opened, reading
@@ -56,7 +56,16 @@ _ALIKE = """
         AND other.scope = own.scope AND other.rescored_from IS NULL
     WHERE own.id = ? ORDER BY other.id DESC
 """
-_WAITING = "SELECT DISTINCT session_id FROM batches WHERE state IN ('creating', 'out')"
+_OPEN = """
+    SELECT *, token AS id, strftime('%Y-%m-%dT%H:%M:%S+00:00', created_s, 'unixepoch') AS since,
+        strftime('%Y-%m-%dT%H:%M:%S+00:00', created_s + 86400, 'unixepoch') AS until
+    FROM batches WHERE session_id = ? AND state != 'read' ORDER BY rowid DESC
+"""
+_ANSWERED = """
+    SELECT DISTINCT batch FROM calls JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
+    WHERE session_id = ? AND batch IS NOT NULL
+"""
+_SESSION = "SELECT session_id, uuid FROM evaluation_runs WHERE id = ?"
 _PROGRESS_OUTCOMES = ("passed", "failed", "error", "skipped")
 _PROGRESS_RUNS = """
     SELECT id, status, total_tests, passed_tests, failed_tests, error_tests, skipped_tests, completed_at,
@@ -69,10 +78,31 @@ _PROGRESS_RESULTS = """
 
 
 @dataclass(frozen=True, slots=True)
+class OpenBatch:
+    """A batch of calls that is not read.
+
+    Args:
+        row: Its columns by name, the keys of its calls as a mapping.
+        answered: Those keys of which an answer is on record.
+    """
+
+    row: Mapping[str, Any]
+    answered: frozenset[str]
+
+    @property
+    def shown(self) -> Mapping[str, JsonValue]:
+        """What people see of it: its calls that have no answer on record, and the times from which and until when."""
+        named = {name: self.row[name] for name in ("token", "state", "model", "since", "until")}
+        host = self.row["address"].partition("//")[2].partition("/")[0].rpartition("@")[2]
+        return {**named, "host": host, "calls": len(self.row["keys"].keys() - self.answered)}
+
+
+@dataclass(frozen=True, slots=True)
 class RunSummary:
     """One row of `evaluation_runs` with the names behind its ids; while it runs, its counts so far.
 
-    Its score is the one before a cap; `capped` is the one after it, None where the cap lowers nothing.
+    Its score is the one before a cap; `capped` is the one after it, None where the cap lowers nothing. `status` is
+    `waiting` where it has ended and calls of its session are in `batches` (`OpenBatch.shown`).
     """
 
     id: int
@@ -101,6 +131,7 @@ class RunSummary:
     known_cost_usd: float | None
     kind: str
     benchmark_place: str | None
+    batches: tuple[Mapping[str, JsonValue], ...]
 
     @property
     def key(self) -> BenchmarkKey:
@@ -158,7 +189,6 @@ def _made(
     kind: type[_Run], conn: sqlite3.Connection, which: str, values: Mapping[str, Cell]
 ) -> tuple[_Run, ...]:
     leases, now_s = leases_of(conn), time.time()
-    waiting = {str(session) for (session,) in conn.execute(_WAITING)}
     return tuple(
         from_row(
             kind,
@@ -168,19 +198,56 @@ def _made(
                 **_uncapped(row),
                 **_so_far(conn, row),
                 **{name: _json_object(row, name) for name in ("settings", "baseline")},
+                **_status(conn, str(row["status"]), str(row["session_id"]), leases, now_s),
             },
-            status=_waiting(
-                true_status(str(row["status"]), leases.get(str(row["session_id"])), now_s),
-                str(row["session_id"]) in waiting,
-            ),
         )
         for row in named_rows(conn.execute(_RUNS + which, values))
     )
 
 
-def _waiting(status: str, has_batches: bool) -> str:
-    """Return the status of a run; one that has ended with calls in batches waits for them."""
-    return "waiting" if has_batches and status in ("partial", "interrupted") else status
+def _status(
+    conn: sqlite3.Connection, stored: str, session_id: str, leases: Mapping[str, Lease], now_s: float
+) -> dict[str, Any]:
+    """Return the status and the batches of a run; one that has ended with calls in batches waits for them."""
+    status = true_status(stored, leases.get(session_id), now_s)
+    shown = [batch.shown for batch in ([] if status == "complete" else _open_batches(conn, session_id))]
+    batches = tuple(batch for batch in shown if batch["calls"])
+    is_waiting = status != "running" and any(batch["state"] != "planned" for batch in batches)
+    return {"status": "waiting" if is_waiting else status, "batches": batches}
+
+
+def open_batches(path: Path, session_id: str) -> list[OpenBatch]:
+    """Return the batches of a session that are not read, the newest first.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    with reading(path) as conn:
+        return _open_batches(conn, session_id)
+
+
+def _open_batches(conn: sqlite3.Connection, session_id: str) -> list[OpenBatch]:
+    rows = list(named_rows(conn.execute(_OPEN, (session_id,))))
+    read = conn.execute(_ANSWERED, (session_id,)) if rows else ()
+    answered = [str(name).partition("-") for (name,) in read]
+    return [
+        OpenBatch(
+            {**row, "keys": _json_object(row, "keys")},
+            frozenset(key for token, _, key in answered if token == row["token"]),
+        )
+        for row in rows
+    ]
+
+
+def session_and_uuid(path: Path, run_id: int) -> tuple[str, str]:
+    """Return the session of a run, and the UUID of the run.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    with reading(path) as conn:
+        session_id, uuid = conn.execute(_SESSION, (run_id,)).fetchone()
+    return str(session_id), str(uuid)
 
 
 def _uncapped(row: Mapping[str, Cell]) -> Mapping[str, Cell]:
@@ -331,7 +398,8 @@ def runs_progress(path: Path) -> Mapping[int, RunProgress]:
 def _progress(conn: sqlite3.Connection, now_s: float) -> Iterator[RunProgress]:
     leases = leases_of(conn)
     for run_id, status, planned, *stored, ended, session_id in conn.execute(_PROGRESS_RUNS).fetchall():
-        now, counts, seen = true_status(status, leases.get(session_id), now_s), stored, f"{stored} {ended}"
+        now = _status(conn, status, session_id, leases, now_s)["status"]
+        counts, seen = stored, f"{stored} {ended}"
         if status == "running" or None in stored:
             rows = conn.execute(_PROGRESS_RESULTS, (run_id,)).fetchall()
             found = {outcome: count for outcome, count, _, _ in rows}

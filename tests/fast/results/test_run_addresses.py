@@ -33,6 +33,7 @@ def _run(number: int, session: str, benchmark: str, status: str = "complete") ->
     return RunSummary(
         kind="",
         benchmark_place=None,
+        batches=(),
         id=number,
         session_id=session,
         benchmark=benchmark,
