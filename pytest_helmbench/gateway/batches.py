@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from math import inf
@@ -155,7 +155,7 @@ class Batches:
 
     Args:
         endpoints: By the model's id, with the word of the wire.
-        uuid_of: Returns the UUID of a run.
+        uuids_of: Returns the UUID of a run, behind it those under which its calls may be in batches on record.
         wait_s: How long answers are waited for; None where batches on record alone are waited for, and none is made.
     """
 
@@ -164,13 +164,13 @@ class Batches:
         endpoints: Mapping[str, tuple[str, Endpoint]],
         limiter: Limiter,
         record: BatchRecord,
-        uuid_of: Callable[[int], str],
+        uuids_of: Callable[[int], Sequence[str]],
         wait_s: float | None,
     ) -> None:
         self._endpoints = endpoints
         self._limiter = limiter
         self._record = record
-        self._uuid_of = uuid_of
+        self._uuids_of = uuids_of
         self._gathers = wait_s is not None
         self._leave_at = time.monotonic() + (inf if wait_s is None else wait_s)
         self._gathering: dict[tuple[str, str], _Batch] = {}
@@ -196,7 +196,8 @@ class Batches:
             if pending and not known:
                 raise HelmbenchError(
                     f"{len(pending)} calls are in a batch of {row.model} at {row.address}, and this session asks for no"
-                    " batch there; nothing was called\n  hint: set its key, and say 'batch: openai' in models.yml"
+                    " batch there; nothing was called\n  hint: give its address and key, and say 'batch: openai' in"
+                    " models.yml; collect shards of several addresses before they are merged"
                 )
             if not pending:
                 self._record.put(replace(row, state="read"))
@@ -271,8 +272,9 @@ class Batches:
         return len(out), sum(len(one.row.keys) for one in out), sum(one.answered for one in out)
 
     def _key(self, line: BatchLine) -> str:
-        parts = "\0".join((self._uuid_of(line.request.run_id), *line.origin))
-        return hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:40]
+        texts = ("\0".join((uuid, *line.origin)) for uuid in self._uuids_of(line.request.run_id))
+        keys = [hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:40] for text in texts]
+        return next((key for key in keys if key in self._held), keys[0])
 
     # From a call to a batch that is out
 

@@ -186,7 +186,7 @@ def _made(
 ) -> tuple[MergedRun, ...]:
     """Copy all sessions into a new file and close its runs."""
     first = winners[0]
-    opened = [(like, _settings(like, name, winners, out)) for name, like in first.runs.items()]
+    opened = [(like, _settings(like, name, sessions, winners, out)) for name, like in first.runs.items()]
     file = MergedFile(path)
     try:
         started_at = min(session.started_at for session in sessions)
@@ -224,17 +224,23 @@ def _closed(
 
 
 def _settings(
-    like: ShardRun, name: RunName, winners: Sequence[ShardSession], out: Path
+    like: ShardRun,
+    name: RunName,
+    sessions: Sequence[ShardSession],
+    winners: Sequence[ShardSession],
+    out: Path,
 ) -> Mapping[str, object]:
-    """Return the settings of a merged run: those of its shards, and what each of them was."""
+    """Return the settings of a merged run: those of its shards, and what each session of them was."""
     parts = []
-    for session in winners:
+    for session in (*winners, *(session for session in sessions if session not in winners)):
         run = session.runs[name]
         parts.append(
             {
                 "index": run.shard.index,
                 "of": run.shard.of,
                 "session": run.session_id,
+                "uuid": run.uuid,
+                "counts": session in winners,
                 "file": session.path.name,
                 "base_url": run.base_url,
                 "started_at": run.started_at,

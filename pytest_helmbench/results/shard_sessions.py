@@ -161,9 +161,12 @@ def missing_from(winners: Sequence[ShardSession]) -> Iterator[str]:
             if index not in known:
                 yield f"shard {index} of {min(of)} is missing"
     for session in winners:
-        left = sum(max(0, run.total_tests - run.results) for run in session.runs.values())
+        runs = session.runs.values()
+        left = sum(max(0, run.total_tests - run.results) for run in runs)
+        in_all = sum(run.total_tests for run in runs)
+        if waiting := sum(run.in_batch for run in runs):
+            yield f"{session.text} waits for its batches: {waiting:,} of its {in_all:,} cases are in them"
         if left:
-            in_all = sum(run.total_tests for run in session.runs.values())
             yield f"{session.text} did not come to its end: {left:,} of its {in_all:,} cases have no result"
     for name, like in winners[0].runs.items():
         planned = {code for session in winners for code in session.runs[name].codes}

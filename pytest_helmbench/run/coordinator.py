@@ -43,7 +43,7 @@ from pytest_helmbench.store.read.costs import (
 )
 from pytest_helmbench.store.read.reply_rows import RecordedRuns
 from pytest_helmbench.store.read.results import recorded_outcomes
-from pytest_helmbench.store.read.runs import open_batches, session_and_uuid
+from pytest_helmbench.store.read.runs import open_batches, session_and_uuids
 from pytest_helmbench.store.write.writer import Store
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class Coordinator:
         resumption = self.runs.resumption
         if store is None or commits is None or (settings.batch is None and resumption is None):
             return None
-        found = {number: session_and_uuid(store.path, number) for number in self.runs.run_ids.values()}
+        found = {number: session_and_uuids(store.path, number) for number in self.runs.run_ids.values()}
         record = BatchesOnRecord(store, commits, next(iter(found.values()))[0])
         endpoints = batched_models(self.runs.targets.values(), settings)
         wait_s = None if settings.batch is None else settings.batch * 60

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from batch_provider import BatchProvider
-from commands import run_command
+from commands import helmbench, run_command
 from records import final_state
 from sessions import Session, until
 from trees import Part, Tree, category, judged_twice, rows, write_tree
@@ -274,6 +274,46 @@ def test_a_batch_that_cannot_be_sent_fails_its_cases_once_the_session_leaves(
     assert code == 1, text
     assert "its batch could not be sent" in text
     assert _states(pytester.path / "helmbench.db") == []
+
+
+def test_three_shards_and_a_merge_equal_the_run_as_a_whole_and_the_merged_file_collects(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path)
+    _run(pytester.path, batches, "--helmbench-batch", db="whole.db")
+    for number in (1, 2, 3):
+        batches.set(takes_s=0.2 if number == 3 else 60)  # two leave their batches
+        minutes = "--helmbench-batch" + ("" if number == 3 else "=0")
+        _run(pytester.path, batches, minutes, f"--helmbench-shard={number}/3", db=f"{number}.db")
+    files = [f"{number}.db" for number in (3, 1, 2)]
+    ((share,),) = rows(pytester.path / "1.db", "SELECT count(*) FROM results")
+
+    refused = helmbench(pytester.path, "merge", *files, "-o", "merged.db")
+    assert refused.returncode == 1
+    assert f"shard 1 of 3 (1.db) waits for its batches: {share} of its {share} cases" in refused.stderr
+    assert "shard 2 of 3 (2.db) waits for its batches" in refused.stderr
+    assert "shard 3" not in refused.stderr
+    done = helmbench(pytester.path, "merge", *files, "-o", "merged.db", "--partial")
+    assert done.returncode == 0, done.stderr
+    shown = run_command(pytester, "show", "--db=merged.db").stdout
+    shown.fnmatch_lines(["*(waiting, whole)*", "*of run * calls *", "* 1 * out *", "* 1 * out *"])
+
+    _change(pytester.path / "merged.db", "UPDATE batches SET address = 'http://other/v1' || address")
+    code, text = _run(pytester.path, batches, "--helmbench-resume", db="merged.db")
+    assert (code, batches.single_calls) == (4, 0), text
+    assert "calls are in a batch of test/good at http://other/v1" in text
+    _change(pytester.path / "merged.db", "UPDATE batches SET address = substr(address, 16)")
+    batches.set(advanced_s=61, takes_s=0.2)
+    code, text = _run(pytester.path, batches, "--helmbench-batch", "--helmbench-resume", db="merged.db")
+    assert (code, batches.single_calls) == (1, 0), text
+    assert set(batches.billed.values()) == {2}, "once by the run as a whole, once by the shards"
+    assert final_state(pytester.path / "merged.db") == final_state(pytester.path / "whole.db")
+    assert set(_states(pytester.path / "merged.db")) == {"read"}
+
+
+def _change(database: Path, statement: str) -> None:
+    with contextlib.closing(sqlite3.connect(database)) as conn, conn:
+        conn.execute(statement)
 
 
 def test_a_budget_holds(pytester: pytest.Pytester, batches: BatchProvider) -> None:

@@ -48,7 +48,7 @@ def pytest_configure(config):
         # At a call of the session's own, once what it has recorded before is on disk.
         import signal, time
         from pytest_helmbench.gateway.backend import LocalBackend
-        from pytest_helmbench.run.batches_on_record import BatchesOnRecord
+        from pytest_helmbench.run.coordinator import BatchesOnRecord
 
         word, _, count = os.environ["KILL_AT"].partition(":")
         left = [int(count or 1)]

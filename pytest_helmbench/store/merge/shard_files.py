@@ -49,6 +49,7 @@ class ShardRun:
 
     Args:
         run_id: `evaluation_runs.id` in its file.
+        uuid: Of the run.
         session_id: Of the shard.
         shard: Which one it is.
         scope: Of the whole plan.
@@ -60,6 +61,7 @@ class ShardRun:
         completed_at: None for a run that has not ended.
         status: As recorded.
         results: How many it has.
+        in_batch: How many of them are of cases whose calls have been left in batches.
         total_tests: How many its share has.
         benchmark_id: Row of its benchmark in the file.
         benchmark: Its name; `version`, `hash` and `kind` likewise.
@@ -70,6 +72,7 @@ class ShardRun:
     """
 
     run_id: int
+    uuid: str
     session_id: str
     shard: Shard
     scope: str
@@ -81,6 +84,7 @@ class ShardRun:
     completed_at: str | None
     status: str
     results: int
+    in_batch: int
     total_tests: int
     benchmark_id: str
     benchmark: str
@@ -174,12 +178,23 @@ def _runs(conn: sqlite3.Connection) -> Iterator[ShardRun]:
     rows = conn.execute(f"""
         SELECT runs.*, runs.id AS run_id, plans.codes, plans.whole, benchmarks.name AS benchmark, benchmarks.version,
             benchmarks.hash, benchmarks.kind, llms.name AS model, llms.provider, llms.base_url,
-            (SELECT count(*) FROM results WHERE results.run_id = runs.id AND {IS_CASE}) AS results
+            (SELECT count(*) FROM results WHERE results.run_id = runs.id AND {IS_CASE}) AS results,
+            (SELECT count(*) FROM results WHERE results.run_id = runs.id AND reason = 'in_batch') AS in_batch
         FROM evaluation_runs AS runs JOIN plans ON plans.run_id = runs.id
         JOIN benchmarks ON benchmarks.id = runs.benchmark_id JOIN llms ON llms.id = runs.llm_id
         WHERE runs.shard IS NOT NULL AND runs.rescored_from IS NULL ORDER BY runs.id
     """)
-    texts = ("session_id", "started_at", "status", "benchmark_id", "benchmark", "version", "hash", "kind")
+    texts = (
+        "uuid",
+        "session_id",
+        "started_at",
+        "status",
+        "benchmark_id",
+        "benchmark",
+        "version",
+        "hash",
+        "kind",
+    )
     for row in named_rows(rows):
         about = json.loads(_text(row["shard"]))
         shard = Shard(_whole(about["index"]), _whole(about["of"]))
@@ -195,7 +210,7 @@ def _runs(conn: sqlite3.Connection) -> Iterator[ShardRun]:
             ShardRun,
             {"base_url": None, "completed_at": None}
             | {name: _text(row[name]) for name in (*texts, "model", "provider", "plugin_version")}
-            | {name: _whole(row[name]) for name in ("run_id", "results", "total_tests")}
+            | {name: _whole(row[name]) for name in ("run_id", "results", "in_batch", "total_tests")}
             | {name: _codes(row[name]) for name in ("codes", "whole")}
             | {name: _text(row[name]) for name in ("base_url", "completed_at") if row[name] is not None},
             shard=shard,
@@ -341,6 +356,9 @@ class MergedFile:
                 self._copy_calls(ids)
                 if pick.wins:
                     self._copy_results(ids)
+            merged = {"session_id": "(SELECT DISTINCT session_id FROM main.evaluation_runs)"}
+            for session_id in dict.fromkeys(pick.run.session_id for pick in picks):
+                self._copy("batches", "part.session_id = :old", {"old": session_id}, given=merged)
 
     _USED = (
         "latency_ms",
@@ -352,7 +370,15 @@ class MergedFile:
     )
     _ODD = (
         *((table, f"{name} NOT BETWEEN 0 AND 1e12") for name in _USED for table in ("calls", "results")),
-        ("calls", "reserved_usd NOT BETWEEN 0 AND 1e12"),
+        *((table, "reserved_usd NOT BETWEEN 0 AND 1e12") for table in ("calls", "batches")),
+        (
+            "batches",
+            "created_s NOT BETWEEN 0 AND 1e10 OR NOT json_valid(keys) OR json_type(keys) <> 'object'",
+        ),
+        (
+            "batches",
+            "EXISTS (SELECT 1 FROM json_each(iif(json_valid(keys), keys, '[0.5]')) WHERE type <> 'integer')",
+        ),
         ("scenarios", "NOT json_valid(evaluation) OR json_type(evaluation) <> 'object'"),
         ("events", "NOT json_valid(payload)"),
     )

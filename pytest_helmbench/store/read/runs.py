@@ -65,7 +65,7 @@ _ANSWERED = """
     SELECT DISTINCT batch FROM calls JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
     WHERE session_id = ? AND batch IS NOT NULL
 """
-_SESSION = "SELECT session_id, uuid FROM evaluation_runs WHERE id = ?"
+_UUIDS = "SELECT session_id, uuid, settings FROM evaluation_runs WHERE id = ?"
 _PROGRESS_OUTCOMES = ("passed", "failed", "error", "skipped")
 _PROGRESS_RUNS = """
     SELECT id, status, total_tests, passed_tests, failed_tests, error_tests, skipped_tests, completed_at,
@@ -91,7 +91,7 @@ class OpenBatch:
 
     @property
     def shown(self) -> Mapping[str, JsonValue]:
-        """What people see of it: its calls that have no answer on record, and the times from which and until when."""
+        """For people: its place, from when until when it is out, and how many of its calls have no answer yet."""
         named = {name: self.row[name] for name in ("token", "state", "model", "since", "until")}
         host = self.row["address"].partition("//")[2].partition("/")[0].rpartition("@")[2]
         return {**named, "host": host, "calls": len(self.row["keys"].keys() - self.answered)}
@@ -239,15 +239,17 @@ def _open_batches(conn: sqlite3.Connection, session_id: str) -> list[OpenBatch]:
     ]
 
 
-def session_and_uuid(path: Path, run_id: int) -> tuple[str, str]:
-    """Return the session of a run, and the UUID of the run.
+def session_and_uuids(path: Path, run_id: int) -> tuple[str, tuple[str, ...]]:
+    """Return the session of a run and its UUID, behind that those of the shards' runs that it is made of.
 
     Raises:
         StoreError: The file cannot be read.
     """
     with reading(path) as conn:
-        session_id, uuid = conn.execute(_SESSION, (run_id,)).fetchone()
-    return str(session_id), str(uuid)
+        session_id, uuid, settings = conn.execute(_UUIDS, (run_id,)).fetchone()
+    merged = json.loads(settings).get("merged")
+    shards = [one for one in merged if isinstance(one, dict)] if isinstance(merged, list) else []
+    return str(session_id), (str(uuid), *(str(one.get("uuid")) for one in shards))
 
 
 def _uncapped(row: Mapping[str, Cell]) -> Mapping[str, Cell]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
@@ -154,7 +155,7 @@ def write_run(
 
 
 def reopen_run(conn: sqlite3.Connection, run_id: int, benchmark_id: str, run: RunRecord) -> int:
-    """Let an unfinished run go on under its id; what it has planned before stays planned.
+    """Let an unfinished run go on under its id; what it has planned before stays planned, and of what it was merged.
 
     Args:
         conn: Inside a write transaction.
@@ -164,13 +165,15 @@ def reopen_run(conn: sqlite3.Connection, run_id: int, benchmark_id: str, run: Ru
     """
     codes = _write_plan_of(conn, run_id, run)
     per_case = run.total_tests // len(run.codes) if run.codes else 1
+    (before,) = conn.execute("SELECT settings FROM evaluation_runs WHERE id = ?", (run_id,)).fetchone()
+    merged = {name: value for name, value in json.loads(before).items() if name == "merged"}
     row: dict[str, Cell] = {
         "id": run_id,
         "status": "running",
         "completed_at": None,
         "benchmark_id": benchmark_id,
         "benchmark_hash": run.benchmark.hash,
-        "settings": as_json(run.settings),
+        "settings": as_json({**run.settings, **merged}),
         "plugin_version": run.plugin_version,
         "total_tests": len(codes) * per_case,
         "benchmark_place": safe_text(run.place or ""),
