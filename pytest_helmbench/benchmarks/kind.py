@@ -1,8 +1,8 @@
 """The protocol of a kind of benchmark: whatever differs between kinds is asked here, and nowhere by a kind's name.
 
 A kind is a folder of `benchmarks/` (or another distribution) with two modules: `places.py` says by names
-of files alone where its benchmarks stand, and `kind.py` does everything else. The second is imported when a session
-or a command has met such a benchmark.
+of files alone where its benchmarks stand, and the one that it names, with a `KIND`, does everything else. The second
+is imported when a session or a command has met such a benchmark.
 """
 
 from __future__ import annotations

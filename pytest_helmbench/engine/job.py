@@ -143,9 +143,14 @@ class CaseJob(ABC):
         messages = self.case(None).messages
         return messages[-1].content if messages else ""
 
-    @abstractmethod
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says."""
+        return {
+            "model": self.model_id,
+            "family": self.family,
+            "severity": self.severity,
+            "repetition": self.repetition,
+        }
 
     @property
     @abstractmethod

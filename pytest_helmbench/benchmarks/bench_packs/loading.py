@@ -92,9 +92,9 @@ class BenchPackJob(CaseJob):
     scenario: ScenarioMeta
     number: int
 
-    @property
-    def may_wait(self) -> bool:
-        return False
+    is_one_question = False
+    """The pack asks what it likes."""
+    may_wait = False
 
     @property
     def code(self) -> str:
@@ -119,11 +119,6 @@ class BenchPackJob(CaseJob):
         """The work of its pack, which all its scenarios share."""
         return self.loaded.work
 
-    @property
-    def is_one_question(self) -> bool:
-        """False: the pack asks what it likes."""
-        return False
-
     def rule_hashes(self, case: Case, _settings: RunnerSettings) -> tuple[str, ...]:
         return (case.rule.hash,) if isinstance(case.rule, BenchPackRule) else ()
 
@@ -133,10 +128,7 @@ class BenchPackJob(CaseJob):
             "benchmark": self.loaded.outline.name,
             "scenario": self.code,
             "category": self.scenario.category or None,
-            "model": self.model_id,
-            "family": BENCH_PACK,
-            "severity": 0,
-            "repetition": self.repetition,
+            **CaseJob.facts(self),
         }
 
     def properties(self, outcome: Outcome) -> list[tuple[str, object]]:

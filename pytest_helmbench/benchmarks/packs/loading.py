@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.kind import Broken
+from pytest_helmbench.benchmarks.kind import Broken, SessionValues
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily
 from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentSessions
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, AgentNeeds
@@ -18,6 +18,7 @@ from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFami
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.format.row_files import TableError
 from pytest_helmbench.benchmarks.packs.format.table_columns import TableOptions
+from pytest_helmbench.benchmarks.packs.places import PLACES
 from pytest_helmbench.benchmarks.packs.row_tools import (
     PackSettings,
     RowTools,
@@ -249,17 +250,14 @@ class PackJob(CaseJob):
 
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says, the row's metadata groups too."""
-        own: dict[str, str | int | None] = {
-            "benchmark": self.loaded.outline.name,
-            "row": self.ref.id,
-            "model": self.model_id,
-            "family": self.ref.family,
-            "severity": 0,
-            "repetition": self.repetition,
-        }
         # A marker cannot carry an argument of this name.
         groups = {name: value for name, value in self.ref.groups if name != "self"}
-        return {**groups, **own}
+        return {
+            **groups,
+            "benchmark": self.loaded.outline.name,
+            "row": self.ref.id,
+            **CaseJob.facts(self),
+        }
 
 
 TrialsOf = Callable[[Family, PackRule, RowTools], AsyncIterator[Trial]]
@@ -474,3 +472,15 @@ class PackLoader:
 def table_options_of(settings: Options) -> TableOptions:
     """Return what the options say of tables."""
     return TableOptions(settings.packs.columns or {}, settings.packs.rubric)
+
+
+class Packs:
+    """Loads question packs."""
+
+    name = PLACES.name
+
+    def open(self, session: SessionValues) -> PackLoader:
+        return PackLoader(session.settings, session.note, in_ci=bool(session.environ.get("CI")))
+
+
+KIND = Packs()

@@ -156,7 +156,7 @@ def _is_meant(path: Path) -> bool:
 
 PLACES = KindPlaces(
     name="pack",
-    module="pytest_helmbench.benchmarks.packs.kind",
+    module="pytest_helmbench.benchmarks.packs.loading",
     authoring="pytest_helmbench.benchmarks.packs.authoring",
     signs=(*MANIFEST_NAMES, TASK_FILE),
     is_signed_below=True,

@@ -178,10 +178,6 @@ class HandWrittenJob(CaseJob):
     own_work: HandWrittenWork
 
     @property
-    def may_wait(self) -> bool:
-        return False
-
-    @property
     def code(self) -> str:
         return self.test.code
 
@@ -209,6 +205,7 @@ class HandWrittenJob(CaseJob):
         """One at least, where it uses the fixture."""
         return int(self.test.rule.asks_judge)
 
+    may_wait = False
     is_one_question = False
     """Only its code knows what it will ask."""
     runs_anew = True
@@ -224,13 +221,7 @@ class HandWrittenJob(CaseJob):
 
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says."""
-        return {
-            "test": self.code,
-            "model": self.model_id,
-            "family": _FAMILY,
-            "severity": 0,
-            "repetition": self.repetition,
-        }
+        return {"test": self.code, **CaseJob.facts(self)}
 
     def rule_hashes(self, _case: Case, settings: RunnerSettings) -> tuple[str, ...]:
         return (self.test.rule.hash(settings.template, deciding_judge(self.target.judge_ids)),)

@@ -144,10 +144,7 @@ class TreeJob(CaseJob):
             "condition": combination.condition.code if combination.condition else None,
             "user_context": combination.user_context.code if combination.user_context else None,
             "perturbation": combination.perturbation.code,
-            "model": self.model_id,
-            "family": scenario.family,
-            "severity": combination.severity,
-            "repetition": self.repetition,
+            **CaseJob.facts(self),
         }
 
 
