@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 
 _DATA = (".json", ".csv", ".tsv", ".txt", ".md", ".ics", ".png", ".npy", ".parquet")
-"""Names of files that no program runs."""
+"""Ends of the declared names of files that no program runs."""
 
 _STEP = "verifier"
 _NO_REWARD = "no_reward"
@@ -374,7 +374,8 @@ def _credit(value: object) -> float:
 
 async def _finding(place: TaskPlace, work: HandedOver) -> AgentFinding:
     """Judge what was handed over where the task wants it; a pass in the agent's box is repeated in a fresh one."""
-    mark = _mark(place.task, place.box)
+    only_data = all(one.is_data for one in _wanted(place.task, place.box))
+    mark = None if only_data else Beside.IN_PROCESS
     if place.task.separate:
         return replace(await _judged_afresh(place, work), mark=mark)
     own = await _judged_in_own_box(place)
@@ -409,23 +410,15 @@ def _wanted(task: FolderTask, box: LivingBox) -> list[WantedPath]:
     """Return what is taken out of an agent's box: artifacts, and where it judges itself, its working folder."""
     stated = [
         WantedPath(
-            posixpath.normpath(posixpath.join(box.workdir, one.source)), one.exclude, is_data(one.source)
+            posixpath.normpath(posixpath.join(box.workdir, one.source)),
+            one.exclude,
+            is_data=one.source.endswith(_DATA),
         )
         for one in task.artifacts
     ]
     logs = [WantedPath(ARTIFACTS)] if task.names_artifacts else []
     own = [] if task.separate or box.workdir == "/" else [WantedPath(box.workdir)]
     return [*stated, *logs, *own]
-
-
-def _mark(task: FolderTask, box: LivingBox) -> Beside | None:
-    """Return the mark of a verdict of a fresh box: none where nothing but data was handed over, by declared names."""
-    return None if all(one.is_data for one in _wanted(task, box)) else Beside.IN_PROCESS
-
-
-def is_data(path: str) -> bool:
-    """Return whether a declared path names a file that no program runs."""
-    return path.endswith(_DATA)
 
 
 FAMILY = TaskFolder()
