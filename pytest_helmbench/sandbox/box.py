@@ -201,7 +201,7 @@ class Engine(ABC):
         self.places = asyncio.Semaphore(_PLACES)
         """Commands at one time: more would only slow each other down, and time limits are wall time."""
         self.closed_programs: dict[str | None, asyncio.Future[tuple[Mount, ...]]] = {}
-        """By image: see `closed_programs.py`."""
+        """By image: what covers its shells and the like with copies that cannot be read."""
         self._removals = ThreadPoolExecutor(1, "helmbench-removals")
 
     @property

@@ -16,12 +16,12 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import CommandRun, read_records
 from pytest_helmbench.benchmarks.packs.task import PlannedFile
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Engine, Limits, Mount
-from pytest_helmbench.sandbox.closed_programs import closed_programs
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
 _MIB = 1024 * 1024
@@ -44,6 +44,15 @@ _MOST_BYTES = 64 * _MIB
 _CHUNK = 1 << 16
 _SYSTEM = ("/", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev", "/tmp")
 _DECOY = "def test():\n    assert sorted([2, 1]) == [2, 1]\n"
+_CLOSED = "sh bash dash ash zsh ksh mksh busybox make perl awk find xargs timeout"
+_COPY = f"""
+for name in {_CLOSED}; do
+  file=$(command -v "$name") && file=$(readlink -f "$file") && cp "$file" "./$name" && echo "$name $file"
+done
+exit 0
+"""
+_LARGEST_PROGRAM = 16 * 1024 * 1024
+_ELF = b"\x7fELF"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +174,49 @@ async def open_witness(
             yield Witness(box, spec.image, folder, place, settings)
     finally:
         await asyncio.to_thread(folder.close)
+
+
+async def closed_programs(engine: Engine, image: str | None) -> tuple[Mount, ...]:
+    """Return the mounts that close the programs of a box; none where boxes do not start with them.
+
+    Who runs a program that he may not read is closed to others of the same user, as the kernel has it: they neither
+    read nor write its memory, its environment and its descriptors. So shells and the like, which run others and then
+    decide, are covered by copies that can be run and not read.
+
+    Args:
+        engine: Runs the box; it makes the copies once per image.
+        image: Of the box.
+    """
+    made = engine.closed_programs.get(image)
+    if made is None:
+        made = engine.closed_programs[image] = asyncio.ensure_future(_closed(engine, image))
+    return await asyncio.shield(made)
+
+
+async def _closed(engine: Engine, image: str | None) -> tuple[Mount, ...]:
+    copies = Workspace(engine.new_workspace(image).path)  # it goes with the engine
+    try:
+        async with await engine.open(BoxSpec(image=image)) as box:
+            said = await box.run(Command(("/bin/sh", "-c", _COPY)))
+            mounts = tuple(_copied(said.stdout.decode(errors="replace"), box.workspace, copies))
+        async with await engine.open(BoxSpec(image=image, mounts=mounts)) as box:
+            tried = await box.run(Command(("/bin/sh", "-c", "sh -c :")))
+    except SandboxError:
+        return ()
+    return mounts if tried.exit_code == 0 else ()
+
+
+def _copied(said: str, source: Workspace, target: Workspace) -> Iterator[Mount]:
+    """Yield a mount for each program, whatever it is called by."""
+    done = set()
+    for line in said.splitlines():
+        name, _, path = line.partition(" ")
+        data = source.get(name, limit_bytes=_LARGEST_PROGRAM) if name in _CLOSED.split() else None
+        # A script cannot be read by what runs it.
+        if path.startswith("/") and path not in done and data is not None and data.startswith(_ELF):
+            done.add(path)
+            target.put(name, data, mode=0o111)
+            yield Mount(Path(target.path, name), path)
 
 
 def lay_out(workspace: Workspace, planned: Sequence[PlannedFile]) -> None:
