@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -114,12 +113,12 @@ def _has(folder: Path | str, name: str) -> bool:
 
 def manifests_of(path: Path) -> list[Path]:
     """Return the manifests of a folder; more than one is a fault of the pack."""
-    return [path / name for name in MANIFEST_NAMES if _is_file(path / name)]
+    return [path / name for name in MANIFEST_NAMES if _has(path, name)]
 
 
 def row_files_of(path: Path) -> list[Path]:
     """Return `tasks.jsonl`, else every `*.jsonl` of a folder in natural order."""
-    if _is_file(path / _ROWS):
+    if _has(path, _ROWS):
         return [path / _ROWS]
     try:
         with os.scandir(path) as entries:
@@ -127,13 +126,6 @@ def row_files_of(path: Path) -> list[Path]:
     except OSError:
         return []
     return [path / name for name in sorted(names, key=natural_key)]
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except (OSError, ValueError):
-        return False
 
 
 def _files(path: Path) -> list[Path]:
