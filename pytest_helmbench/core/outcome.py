@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
+from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 from pytest_helmbench.core.case import Message
@@ -299,18 +302,29 @@ BOX_EVENT = "box"
 """The type of the event that holds what a living box was given and has used."""
 
 
+def utc_now() -> str:
+    """Return the time as ISO 8601 UTC."""
+    seconds, ms = divmod(time.time_ns() // 1_000_000, 1000)
+    return f"{_to_the_second(seconds)}.{ms:03}+00:00"
+
+
+@lru_cache(maxsize=2)
+def _to_the_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that happened while a case was worked on: a message of an agent, a command, its end.
 
     Args:
         type: A word: `message`, `tool`, `end`, …
-        at: ISO 8601 UTC.
+        at: ISO 8601 UTC; now, unless it is given.
     """
 
     type: str
     payload: Mapping[str, Any]
-    at: str
+    at: str = field(default_factory=utc_now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from pytest_helmbench.core.bounded_calls import RuleTimeoutError
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import CaseKey, Outcome, RecordedCase, ResultRecord, Verdict
+from pytest_helmbench.core.outcome import CaseKey, Outcome, RecordedCase, ResultRecord, Verdict, utc_now
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.dialogue import Dialogue
@@ -25,7 +25,6 @@ from pytest_helmbench.engine.work import (
     fault_outcome,
     usable_endpoint,
 )
-from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.backend import Backend, RecordedUse
 from pytest_helmbench.gateway.call import CaseClock, Origin
 from pytest_helmbench.gateway.gateway import Gateway

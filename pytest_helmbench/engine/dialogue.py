@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.model import ModelEntry
-from pytest_helmbench.core.outcome import Outcome, Reply, Usage
+from pytest_helmbench.core.outcome import Outcome, Reply, Usage, utc_now
 from pytest_helmbench.core.scrub import without_surrogates
 from pytest_helmbench.core.tools import MadeCall, ToolCall, server_fields, tool_calls
-from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.call import Call, Origin
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.judging.judge import tool_events

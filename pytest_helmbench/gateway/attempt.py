@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import field, replace
-from datetime import UTC, datetime
-from functools import lru_cache
 
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import AttemptRecord, Reply, Usage
+from pytest_helmbench.core.outcome import AttemptRecord, Reply, Usage, utc_now
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.backend import ReplyQuery
 from pytest_helmbench.gateway.call import Call
@@ -27,17 +25,6 @@ from pytest_helmbench.gateway.requests import (
     request_hash,
     with_estimates,
 )
-
-
-def utc_now() -> str:
-    """Return the time as ISO 8601 UTC."""
-    seconds, ms = divmod(time.time_ns() // 1_000_000, 1000)
-    return f"{_to_the_second(seconds)}.{ms:03}+00:00"
-
-
-@lru_cache(maxsize=2)
-def _to_the_second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 class PreparedCall:

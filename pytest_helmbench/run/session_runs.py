@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.ids import new_id
 from pytest_helmbench.core.model import Sampling
-from pytest_helmbench.core.outcome import AttemptRecord, CaseKey, Outcome, ResultRecord, Verdict
+from pytest_helmbench.core.outcome import AttemptRecord, CaseKey, Outcome, ResultRecord, Verdict, utc_now
 from pytest_helmbench.core.outline import RowOutline
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.scrub import HiddenValues
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.work import Route
-from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, replay_endpoint
 from pytest_helmbench.options.recorded_settings import recorded_settings

@@ -38,18 +38,18 @@ from pytest_helmbench.benchmarks.bench_packs.work import (
     BenchPackTools,
     BenchPackWork,
     item_limits_name,
+    pack_event,
 )
 from pytest_helmbench.benchmarks.kind import JudgedByItself, SessionValues
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Event, Outcome, Verdict
+from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.job import CaseJob, RunIds, Target
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.work import RunnerSettings
-from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.options.declarations import Options
@@ -272,13 +272,14 @@ class BenchPackLoader:
     def note_starts(self, store: Store, run_ids: RunIds) -> None:
         """Put on record that the runs have started."""
         for loaded, model, run_id in self._runs(run_ids):
-            payload: JsonObject = {
-                "runId": str(run_id),
-                "benchPackName": loaded.manifest.name,
-                "models": [{"id": model, "label": model}],
-                "totalScenarios": len(loaded.outline.scenarios),
-            }
-            store.record_event(run_id, _event("run_started", payload))
+            started = pack_event(
+                "run_started",
+                runId=str(run_id),
+                benchPackName=loaded.manifest.name,
+                models=[{"id": model, "label": model}],
+                totalScenarios=len(loaded.outline.scenarios),
+            )
+            store.record_event(run_id, started)
         known = {spec.id for loaded in self._loaded for spec in loaded.manifest.verifiers}
         for name in sorted(self._choices.named.keys() - known if known else ()):
             self._note(
@@ -304,7 +305,7 @@ class BenchPackLoader:
             found = [score_of(self._loop.run(bridge.score(results))) for results in repetitions.values()]
         except HelmbenchError as error:
             self._note(f"{loaded.manifest.id} has no total for {model}: {error}")
-            store.record_event(run_id, _event("run_error", {"message": str(error)}))
+            store.record_event(run_id, pack_event("run_error", message=str(error)))
             return
         everything = len(loaded.outline.scenarios)
         partial = len(repetitions) < self._settings.repeat or any(
@@ -319,7 +320,7 @@ class BenchPackLoader:
             **({"totalUnit": score.unit} if score.unit else {}),
             **score.extra,
         }
-        store.record_event(run_id, _event("run_finished", {"scores": {model: stated}}))
+        store.record_event(run_id, pack_event("run_finished", scores={model: stated}))
 
     async def close(self) -> None:
         """End everything that was started."""
@@ -434,10 +435,6 @@ def mean_score(scores: Sequence[PackScore]) -> PackScore:
 
     categories = tuple({**category, "score": mean(str(category["id"]))} for category in first.categories)
     return replace(first, total=fmean(score.total for score in scores), categories=categories)
-
-
-def _event(kind: str, payload: JsonObject) -> Event:
-    return Event(kind, {"type": kind, **payload}, utc_now())
 
 
 def _name(pack: str) -> str:

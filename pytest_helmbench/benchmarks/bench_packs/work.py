@@ -34,7 +34,6 @@ from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_totals
-from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.call import ItemClock
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.gateway.relay.conversation import CallTotals, Conversation, ItemLine
@@ -142,7 +141,7 @@ class BenchPackWork:
         return news
 
     def _preparing(self, event: JsonObject) -> None:
-        self._news.append(Event("verifier_preparing", event, utc_now()))
+        self._news.append(Event("verifier_preparing", event))
 
     async def _run(self, rule: BenchPackRule, context: CaseContext) -> Outcome:
         settings = self._settings
@@ -333,7 +332,7 @@ class ScenarioRun:
         self._news = news
         self._progress: list[Event] = []
         scenario = rule.scenario
-        self._started = _event(
+        self._started = pack_event(
             "scenario_started",
             scenarioId=scenario.id,
             title=scenario.title,
@@ -362,7 +361,7 @@ class ScenarioRun:
         if len(self._progress) < _MOST_EVENTS:
             stated = event.get("type")
             kind = stated if stated in ("model_progress", "log") else "pack_event"
-            self._progress.append(Event(str(kind), event, utc_now()))
+            self._progress.append(Event(str(kind), event))
 
     def failed(self, reason: str, message: str, output: str = "") -> Outcome:
         """Return an error: the pack broke down. A fault that reached it comes first: it is the cause."""
@@ -380,7 +379,7 @@ class ScenarioRun:
         """
         totals = self._conversation.totals
         result = replace(result, timings_valid=not totals.recalled)
-        stated = _event(
+        stated = pack_event(
             "scenario_result",
             modelId=self._conversation.line.entry.id,
             scenarioId=result.scenario,
@@ -422,8 +421,8 @@ class ScenarioRun:
     def _complete(self, outcome: Outcome, stated: tuple[Event, ...]) -> Outcome:
         scenario = self._rule.scenario.id
         if not outcome.judged:
-            stated = (*stated, _event("scenario_error", scenarioId=scenario, message=outcome.message))
-        finished = _event("scenario_finished", scenarioId=scenario)
+            stated = (*stated, pack_event("scenario_error", scenarioId=scenario, message=outcome.message))
+        finished = pack_event("scenario_finished", scenarioId=scenario)
         events = (*self._news(), self._started, *self._progress, *stated, finished)
         return replace(with_totals(outcome, self._conversation.totals), events=events)
 
@@ -460,5 +459,6 @@ def _expected(rule: BenchPackRule) -> str:
     return "pass or partial" if policy == "pass" else f"pass, or partial with a score of at least {policy}"
 
 
-def _event(kind: str, **payload: JsonValue) -> Event:
-    return Event(kind, {"type": kind, **payload}, utc_now())
+def pack_event(kind: str, **payload: JsonValue) -> Event:
+    """Return an event in the protocol's form, whose payload names its type."""
+    return Event(kind, {"type": kind, **payload})

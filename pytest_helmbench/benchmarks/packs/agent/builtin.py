@@ -16,7 +16,6 @@ from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
 from pytest_helmbench.core.tools import ToolCall, server_fields, tool_calls
-from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.relay.conversation import Conversation, RawReply
@@ -344,7 +343,7 @@ class _Run:
 
     def note(self, kind: str, payload: JsonObject) -> None:
         """Add an event to the record."""
-        self.events.append(Event(kind, dict(payload), utc_now()))
+        self.events.append(Event(kind, dict(payload)))
 
 
 def _kept(message: JsonObject, text: str, calls: Sequence[ToolCall]) -> dict[str, JsonValue]:

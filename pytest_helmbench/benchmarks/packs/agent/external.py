@@ -17,7 +17,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
-from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.sandbox.box import Limits, Streams
 from pytest_helmbench.sandbox.fence import Enclosed, Fence, FenceView, OpenPort, program_files
@@ -203,7 +202,7 @@ class ExternalRun:
             "stdout": self.stdout_tail,
             "stderr": self.stderr_tail,
         }
-        return (Event("end", payload, utc_now()),)
+        return (Event("end", payload),)
 
 
 async def run_external(command: AgentCommand, task: ExternalTask) -> ExternalRun:

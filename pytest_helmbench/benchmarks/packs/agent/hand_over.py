@@ -16,7 +16,6 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event, Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.whole_file import content_digest
-from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.sandbox.living import LivingBox, TooLargeError, place_of
 from pytest_helmbench.sandbox.workspace import SandboxError
 
@@ -116,7 +115,7 @@ async def hand_over(
         raw.unlink(missing_ok=True)
     digest = await asyncio.to_thread(content_digest, archive)
     figures = {"sha256": digest.hex(), "bytes": passing.size_bytes, "files": len(passing.kept)}
-    return HandedOver(archive, Event("handed_over", figures, utc_now()), tuple(passing.sentences()))
+    return HandedOver(archive, Event("handed_over", figures), tuple(passing.sentences()))
 
 
 class _Passage:

@@ -26,7 +26,6 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import BOX_EVENT, Event, Verdict
 from pytest_helmbench.core.scrub import excerpt, secrets_of
-from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.sandbox.box import Command, Limits
 from pytest_helmbench.sandbox.containers import ContainerEngine
 from pytest_helmbench.sandbox.images import ImageError, ImageRights, ready_image
@@ -171,9 +170,7 @@ async def _opened(
             yield box
         finally:
             wall_s = time.monotonic() - started
-            row.events.append(
-                Event(BOX_EVENT, _figures(box, await box.use(), part, needs, wall_s), utc_now())
-            )
+            row.events.append(Event(BOX_EVENT, _figures(box, await box.use(), part, needs, wall_s)))
 
 
 async def _image(tools: RowTools, engine: ContainerEngine, needs: BoxNeeds, source: Path) -> str:
