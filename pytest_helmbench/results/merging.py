@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Loader, RunFollower, SessionValues
 from pytest_helmbench.benchmarks.registry import KindError, kind_of, places_named, places_of
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
@@ -41,6 +42,7 @@ from pytest_helmbench.store.merge.shard_files import (
     ShardRun,
     read_shard_file,
 )
+from pytest_helmbench.store.read.runs import runs as stored_runs
 from pytest_helmbench.store.read.score_facts import RunFacts
 from pytest_helmbench.store.write.writer import Store
 
@@ -127,7 +129,21 @@ def merged_shards(files: Sequence[Path], out: Path, *, partial: bool, force: boo
         path = Path(folder) / out.name
         runs = _made(path, sessions, winners, out)
         yield MergedShards(path, runs, tuple(winners), missing, notes)
+        if _open_batches(out) - _open_batches(path):
+            raise MergeError(
+                f"{out} waits for calls in batches that no shard has: they are paid\n"
+                "  hint: collect them with --helmbench-resume, or name another file with -o FILE"
+            )
         _put_in_place(path, out, force=force)
+
+
+def _open_batches(path: Path) -> set[JsonValue]:
+    """Return the tokens of the batches that a results file waits for; none where it is not there, or not one."""
+    with contextlib.suppress(StoreError):
+        return (
+            {batch["token"] for run in stored_runs(path) for batch in run.batches} if path.exists() else set()
+        )
+    return set()
 
 
 def _check_out(files: Sequence[Path], out: Path, *, force: bool) -> None:

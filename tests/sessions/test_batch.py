@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
+import re
+import shutil
 import signal
 import sqlite3
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from batch_provider import BatchProvider
-from commands import helmbench, run_command
+from commands import helmbench, programs, run_command
 from records import final_state
 from sessions import Session, until
 from trees import Part, Tree, category, judged_twice, rows, write_tree
 
+_PAGE = Path(__file__).resolve().parents[2] / "docs" / "ci.md"
 _JUDGE = "--helmbench-marking-model=test/judge"
 _MODELS = """models:
   - {{id: test/good, batch: {0}, price: {{input: 1, output: 4}}}}
@@ -298,6 +304,15 @@ def test_three_shards_and_a_merge_equal_the_run_as_a_whole_and_the_merged_file_c
     shown = run_command(pytester, "show", "--db=merged.db").stdout
     shown.fnmatch_lines(["*(waiting, whole)*", "*of run * calls *", "* 1 * out *", "* 1 * out *"])
 
+    shutil.copy(pytester.path / "merged.db", pytester.path / "next.db")
+    _change(
+        pytester.path / "next.db",
+        "UPDATE batches SET token = 'another' WHERE rowid = (SELECT max(rowid) FROM batches)",
+    )
+    again = helmbench(pytester.path, "merge", *files, "-o", "next.db", "--partial", "--force")
+    assert again.returncode == 2
+    assert "next.db waits for calls in batches that no shard has" in again.stderr
+
     _change(pytester.path / "merged.db", "UPDATE batches SET address = 'http://other/v1' || address")
     code, text = _run(pytester.path, batches, "--helmbench-resume", db="merged.db")
     assert (code, batches.single_calls) == (4, 0), text
@@ -309,6 +324,55 @@ def test_three_shards_and_a_merge_equal_the_run_as_a_whole_and_the_merged_file_c
     assert set(batches.billed.values()) == {2}, "once by the run as a whole, once by the shards"
     assert final_state(pytester.path / "merged.db") == final_state(pytester.path / "whole.db")
     assert set(_states(pytester.path / "merged.db")) == {"read"}
+
+
+def test_the_jobs_of_the_page_submit_at_night_and_collect_in_the_morning(
+    pytester: pytest.Pytester, batches: BatchProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(pytester.path, 4, 2)
+    names = (("test/good", "openai/gpt-4o-mini"), ("test/judge", "openai/gpt-4o"))
+    models = "marking_model: openai/gpt-4o\n" + _MODELS.format("openai")
+    for before, now in names:
+        models = models.replace(before, now)
+    (pytester.path / "models.yml").write_text(models, encoding="utf-8")
+    (pytester.path / "conftest.py").write_text(
+        "import pytest_helmbench.gateway.batches as b\nb.GATHER_S = b.FIRST_POLL_S = 0.2\n"
+    )
+    tools = pytester.mkdir("tools")
+    (tools / "gh").write_text('#!/bin/sh\n[ "$2" = list ] && echo 7 || cp ../artifact/* .\n')
+    (tools / "gh").chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join((str(tools), str(programs()), os.environ["PATH"])))
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"--helmbench-models-file={pytester.path / 'models.yml'}")
+    monkeypatch.setenv("OPENAI_BASE_URL", batches.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    blocks = re.findall(r"```yaml\n(.*?)```", _PAGE.read_text("utf-8"), re.DOTALL)
+    (job,) = (found for found in map(yaml.safe_load, blocks) if found.get("name") == "nightly")
+    steps = {step.get("name"): step.get("run") for step in job["jobs"]["nightly"]["steps"]}
+
+    batches.set(takes_s=60)
+    ends = []
+    for name in ("Submit", "Collect"):
+        folder = pytester.mkdir(name)
+        for path in ("benchmark", "conftest.py"):
+            (folder / path).symlink_to(pytester.path / path)
+        done = subprocess.run(
+            ["bash", "-eo", "pipefail", "-c", steps[name]],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        ends.append(done.returncode)
+        shutil.copytree(
+            folder,
+            pytester.path / "artifact",
+            ignore=lambda _, names: {*names} - {"helmbench.db"},
+            dirs_exist_ok=True,
+        )
+        batches.set(advanced_s=61, takes_s=0.2)
+    assert ends == [0, 0], done.stdout + done.stderr
+    assert "✓ HOLDS" in done.stdout
+    assert (set(batches.billed.values()), batches.single_calls) == ({1}, 0)
 
 
 def _change(database: Path, statement: str) -> None:
