@@ -85,6 +85,11 @@ def test_a_batched_run_equals_the_run_singly_at_half_the_price(
     assert recorded == pytest.approx(batched_usd)
     assert batched_usd <= 0.52 * singly_usd
     assert rows(pytester.path / "helmbench.db", _VERDICTS) == rows(pytester.path / "singly.db", _VERDICTS)
+    for table in ("results", "calls"):
+        took = f"SELECT count(latency_ms), count(*) > 0 FROM {table}"
+        assert rows(pytester.path / "helmbench.db", took) == [(0, 1)]
+    for command in (("show", "last"), ("page", "last"), ("query", "SELECT latency_ms FROM v_results")):
+        assert not run_command(pytester, *command, "--db=helmbench.db").ret
     assert [state for state, _ in rows(pytester.path / "helmbench.db", _STATES)] == ["read"]
 
 
@@ -194,7 +199,7 @@ def test_a_killed_session_pays_for_no_body_twice(pytester: pytest.Pytester, batc
         until_s = time.monotonic() + randomly.uniform(0.4, 2.5)
         while time.monotonic() < until_s and not session.has_ended:
             time.sleep(0.02)
-        if not session.kill_all():
+        if not session.kill_all() or _is_complete(pytester.path / "helmbench.db"):
             ended = True
             break
     assert ended, session.text
@@ -380,14 +385,51 @@ def _change(database: Path, statement: str) -> None:
         conn.execute(statement)
 
 
-def test_a_budget_holds(pytester: pytest.Pytester, batches: BatchProvider) -> None:
-    _write(pytester.path, 8, 2)
+def test_a_budget_holds_and_what_it_cannot_pay_is_skipped(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path, 40, 2)
     _run(pytester.path, batches, "--helmbench-batch", db="whole.db")
     need_usd = batches.billed_usd
     bounded = ("--helmbench-max-tokens=20", f"--helmbench-max-cost={0.3 * need_usd:.8f}")
-    _run(pytester.path, batches, "--helmbench-batch", *bounded)
+    code, text = _run(pytester.path, batches, "--helmbench-batch", *bounded)
+    assert code == 1, text
     spent_usd = batches.billed_usd - need_usd
-    assert 0 < spent_usd <= 0.3 * need_usd
+    assert 0.1 * need_usd < spent_usd <= 0.3 * need_usd
+    database = pytester.path / "helmbench.db"
+    outcomes = "SELECT DISTINCT outcome, reason FROM results WHERE outcome NOT IN ('passed', 'failed')"
+    assert rows(database, outcomes) == [("skipped", "budget")]
+    [(recorded,)] = rows(database, _SPENT)
+    assert recorded == pytest.approx(spent_usd)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [{"line_status": {"0": 400}, "missing_polls": 2, "refused_creates": 1}, {"failed_batches": 1}],
+    ids=["lines and requests", "a whole batch"],
+)
+def test_a_key_that_a_provider_repeats_appears_nowhere(
+    pytester: pytest.Pytester,
+    batches: BatchProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    faults: dict[str, object],
+) -> None:
+    key = "sk-0123456789abcdef0123456789abcdef"
+    monkeypatch.setenv("BATCH_KEY", key)
+    _write(pytester.path, 3, 1)
+    models = pytester.path / "models.yml"
+    models.write_text(
+        models.read_text(encoding="utf-8").replace("batch:", "api_key_env: BATCH_KEY, batch:"),
+        encoding="utf-8",
+    )
+    batches.set(echo=True, **faults)
+    code, text = _run(
+        pytester.path, batches, "--helmbench-batch", "--log-file=log.txt", "--log-file-level=DEBUG"
+    )
+    assert code, text
+    assert "[key]" in text
+    for file in pytester.path.rglob("*"):
+        assert not file.is_file() or key.encode() not in file.read_bytes(), file
 
 
 def test_a_model_without_batches_ends_the_session_before_any_call(
@@ -406,7 +448,7 @@ def test_a_model_without_batches_ends_the_session_before_any_call(
 _WINDOWS: dict[str, tuple[str, dict[str, object], dict[str, object]]] = {
     "gathering": ("5", {}, {}),
     "planned": ("0.2", {"upload_status": 503}, {"upload_status": None}),
-    "creating": ("0.2", {"unanswered_creates": 1, "silence_s": 60}, {}),
+    "creating": ("0.2", {"unanswered_creates": 1, "silence_s": 60, "late_lists": 1}, {}),
     "out": ("0.2", {"takes_s": 3600}, {"takes_s": 0.2}),
     "out, not on record": ("0.2", {"takes_s": 3600}, {"takes_s": 0.2}),
     "half read": ("0.2", {}, {}),
@@ -455,6 +497,13 @@ def test_a_kill_in_each_window_bills_nothing_twice(
     assert set(_states(database)) == {"read"}
     [(recorded,)] = rows(database, _SPENT)
     assert recorded == pytest.approx(batches.billed_usd)
+
+
+def _is_complete(database: Path) -> bool:
+    try:
+        return rows(database, "SELECT status FROM evaluation_runs") == [("complete",)]
+    except sqlite3.OperationalError:
+        return False  # its tables are being made
 
 
 def _states(database: Path) -> list[str]:

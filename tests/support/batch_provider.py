@@ -104,6 +104,7 @@ class _State:
         lines = [json.loads(line) for line in self.file(asked["input_file_id"]).splitlines()]
         answers: list[str] = []
         errors: list[str] = []
+        echo = asked.get("echo", "")
         states = {"completed": len(lines)}
         for kind in ("expired", "cancelled", "failed"):
             if not strange and self.used_up(f"{kind}_batches"):
@@ -113,7 +114,7 @@ class _State:
             status = int(self.switch("line_status", {}).get(str(place), 200))
             if status == 0:
                 continue  # the line is missing
-            body = answer_to(line["body"]) if status == 200 else {"error": {"message": f"line {status}"}}
+            body = answer_to(line["body"]) if status == 200 else {"error": {"message": f"line {status}{echo}"}}
             row = {"custom_id": line["custom_id"], "response": {"status_code": status, "body": body}}
             (answers if status == 200 else errors).append(
                 json.dumps({"id": f"r{place}", **row, "error": None})
@@ -136,7 +137,7 @@ class _State:
             "output_file_id": self.keep("\n".join(answers).encode()) if answers else None,
             "error_file_id": self.keep("\n".join(errors).encode()) if errors else None,
             "request_counts": {"total": len(lines), "completed": len(answers), "failed": len(errors)},
-            "errors": {"data": [{"code": self.switch("failed_code", "invalid"), "message": "refused"}]},
+            "errors": {"data": [{"code": self.switch("failed_code", "invalid"), "message": f"refused{echo}"}]},
         }
         self.do(
             "INSERT INTO batches (number, id, at, row) VALUES (?, ?, ?, ?)",
@@ -213,7 +214,8 @@ class _Handler(BaseHTTPRequestHandler):
             if state.used_up("refused_creates"):
                 self._send(500, {"error": {"message": "not stored"}})
                 return
-            row = state.create(json.loads(body))
+            echo = f" {self.headers['Authorization']}" if state.switch("echo") else ""
+            row = state.create({**json.loads(body), "echo": echo})
             if state.switch("strangers"):
                 state.create(
                     {
@@ -287,6 +289,8 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def _send(self, status: int, body: Mapping[str, Any] | bytes) -> None:
+        if status >= 400 and self.state.switch("echo"):
+            body = {"error": {"message": f"no use of {self.headers['Authorization']}"}}
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         with contextlib.suppress(OSError):  # its client may have been killed
             self.send_response(status)
