@@ -170,7 +170,7 @@ class Reply:
         text: What it answers, without its thoughts (lone surrogates included); empty for none.
         refusal: The provider's own `refusal` text, when it sent one, or what stands in its place.
         finish_reason: The provider's word: `stop`, `length`, …
-        latency_ms: From sending to the last byte, our own waiting apart.
+        latency_ms: From sending to the last byte, our own waiting apart; None where a batch has brought it.
         provider_model: The model id that the provider says has answered.
         key: Names this reply until the store has given it a row.
         recorded: It was taken from the record: what it took then is not measured now.
@@ -192,7 +192,7 @@ class Reply:
     refusal: str | None
     finish_reason: str | None
     usage: Usage
-    latency_ms: float
+    latency_ms: float | None
     provider_model: str | None
     key: str
     recorded: bool = False

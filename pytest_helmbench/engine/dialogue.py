@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from pytest_helmbench.core.case import Case, Message
@@ -96,7 +96,7 @@ class Dialogue:
         return replace(
             last,
             usage=self._usage or Usage(),
-            latency_ms=max(one.latency_ms for one in self._turns),
+            latency_ms=_took_ms(self._turns, max),
             recorded=any(one.recorded for one in self._turns),
             first_cost_usd=_first_cost(self._turns),
             tool_calls=_calls_of(self._turns),
@@ -115,7 +115,7 @@ class Dialogue:
             tool_calls=tuple(self._calls),
             too_many_rounds=too_many_rounds,
             usage=sum((one.usage for one in rounds[1:]), rounds[0].usage),
-            latency_ms=sum(one.latency_ms for one in rounds),
+            latency_ms=_took_ms(rounds, sum),
             recorded=any(one.recorded for one in rounds),
             first_cost_usd=_first_cost(rounds),
         )
@@ -142,6 +142,12 @@ class Dialogue:
 
 def _calls_of(turns: Iterable[Reply]) -> tuple[MadeCall, ...]:
     return tuple(call for one in turns for call in one.tool_calls)
+
+
+def _took_ms(replies: Sequence[Reply], of_all: Callable[[list[float]], float]) -> float | None:
+    """Return what replies took together; None where it is not known of each."""
+    took = [one.latency_ms for one in replies if one.latency_ms is not None]
+    return of_all(took) if len(took) == len(replies) else None
 
 
 def _first_cost(replies: Iterable[Reply]) -> float | None:

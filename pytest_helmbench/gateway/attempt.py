@@ -168,9 +168,9 @@ class Attempt:
         return replace(priced, cost_usd=priced.cost_usd * BATCH_PRICE)
 
     def _latency_ms(self, answer: RawAnswer | None) -> float | None:
-        if self.batch is not None:
-            return None
-        return answer.latency_ms if answer else (time.perf_counter() - self.started) * 1000
+        if answer is not None or self.batch is not None:
+            return answer.latency_ms if answer else None
+        return (time.perf_counter() - self.started) * 1000
 
 
 def counted_usage(request: PreparedCall, parsed: Reply) -> Usage:

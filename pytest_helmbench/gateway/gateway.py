@@ -262,7 +262,7 @@ class Gateway:
         trace = Attempt(request, 1, came.custom_id)
         if came.body is None:
             return self._settle_fault(trace, came.permit, _GONE, None)
-        answer = failed_generation(RawAnswer(came.status, {}, came.body, 0.0))
+        answer = failed_generation(RawAnswer(came.status, {}, came.body, None))
         parsed = self._parsed(request, answer, request.completion_bound)
         if isinstance(parsed, Fault):
             return self._settle_fault(trace, came.permit, self._passing(parsed, came.permit, retries), answer)
@@ -452,11 +452,11 @@ class Gateway:
         if call.forwarded is not None:
             call.forwarded.receive(answer.body, reply)
         _log.info(
-            "%s: %s call: %s answered after %.0f ms, %s + %s tokens, %s USD",
+            "%s: %s call: %s answered after %s ms, %s + %s tokens, %s USD",
             call.origin.code,
             call.purpose,
             scrub(call.entry.id),
-            answer.latency_ms,
+            "?" if answer.latency_ms is None else round(answer.latency_ms),
             *(
                 "?" if n is None else n
                 for n in (usage.prompt_tokens, usage.completion_tokens, usage.cost_usd)

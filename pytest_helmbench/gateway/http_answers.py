@@ -107,13 +107,13 @@ class RawAnswer:
         status: HTTP status.
         headers: Names in lower case; of a repeated header the last.
         body: As received and decompressed; a key of ours that the server repeats is cut out.
-        latency_ms: From sending to the last byte.
+        latency_ms: From sending to the last byte; None for the line of a batch.
     """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
-    latency_ms: float
+    latency_ms: float | None
 
 
 def is_stream(body: bytes) -> bool:

@@ -491,7 +491,7 @@ def _read(stored: StoredReply, key: str) -> Reply | None:
     return replace(
         parsed,
         usage=replace(parsed.usage, cost_usd=0.0),
-        latency_ms=stored.latency_ms or 0.0,
+        latency_ms=stored.latency_ms,
         key=key,
         recorded=True,
         first_cost_usd=parsed.usage.cost_usd,

@@ -395,7 +395,7 @@ class Conversation:
         totals = self._totals
         totals.answered += 1
         totals.recalled += forwarded.recalled
-        totals.latency_ms = (totals.latency_ms or 0.0) + reply.latency_ms
+        totals.latency_ms = (totals.latency_ms or 0.0) + (reply.latency_ms or 0.0)
         totals.reply_key = reply.key
         return RawReply(200, forwarded.answer or b"", reply, stream=forwarded.stream)
 

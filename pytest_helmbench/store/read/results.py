@@ -79,6 +79,7 @@ _IN_FLIGHT = """
     WITH ended AS (
         SELECT round((julianday(started_at) - 2440587.5) * 86400000) AS began, latency_ms AS ms FROM calls
         WHERE run_id IN (SELECT value FROM json_each(:runs)) AND from_cache = 0 AND purpose <> 'judge'
+            AND latency_ms IS NOT NULL
     ), turns AS (SELECT began AS at, 1 AS change FROM ended UNION ALL SELECT began + ms, -1 FROM ended)
     SELECT max(max(whole), 1), sum(CASE WHEN flying > 0 THEN next - at END) / 1000 FROM (
         SELECT at, lead(at) OVER turn AS next, sum(change) OVER (turn ROWS UNBOUNDED PRECEDING) AS flying,

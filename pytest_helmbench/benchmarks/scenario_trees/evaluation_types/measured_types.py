@@ -106,7 +106,7 @@ _ROWS = {
             "latency_below",
             "seconds",
             "seconds",
-            lambda reply: None if reply.recorded else reply.latency_ms / 1000,
+            lambda reply: None if reply.recorded or reply.latency_ms is None else reply.latency_ms / 1000,
             lambda figure: f"{figure:.3g} s",
             "the reply is a stored one, so nothing was measured",
             {"turn": TURN},
