@@ -88,7 +88,11 @@ def test_a_batched_run_equals_the_run_singly_at_half_the_price(
     for table in ("results", "calls"):
         took = f"SELECT count(latency_ms), count(*) > 0 FROM {table}"
         assert rows(pytester.path / "helmbench.db", took) == [(0, 1)]
-    for command in (("show", "last"), ("page", "last"), ("query", "SELECT latency_ms FROM v_results")):
+    for command in (
+        ("show", "last"),
+        ("report", "--format=html", "-o", "page.html"),
+        ("query", "SELECT latency_ms FROM v_results"),
+    ):
         assert not run_command(pytester, *command, "--db=helmbench.db").ret
     assert [state for state, _ in rows(pytester.path / "helmbench.db", _STATES)] == ["read"]
 

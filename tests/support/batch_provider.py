@@ -114,7 +114,9 @@ class _State:
             status = int(self.switch("line_status", {}).get(str(place), 200))
             if status == 0:
                 continue  # the line is missing
-            body = answer_to(line["body"]) if status == 200 else {"error": {"message": f"line {status}{echo}"}}
+            body = (
+                answer_to(line["body"]) if status == 200 else {"error": {"message": f"line {status}{echo}"}}
+            )
             row = {"custom_id": line["custom_id"], "response": {"status_code": status, "body": body}}
             (answers if status == 200 else errors).append(
                 json.dumps({"id": f"r{place}", **row, "error": None})
@@ -137,7 +139,9 @@ class _State:
             "output_file_id": self.keep("\n".join(answers).encode()) if answers else None,
             "error_file_id": self.keep("\n".join(errors).encode()) if errors else None,
             "request_counts": {"total": len(lines), "completed": len(answers), "failed": len(errors)},
-            "errors": {"data": [{"code": self.switch("failed_code", "invalid"), "message": f"refused{echo}"}]},
+            "errors": {
+                "data": [{"code": self.switch("failed_code", "invalid"), "message": f"refused{echo}"}]
+            },
         }
         self.do(
             "INSERT INTO batches (number, id, at, row) VALUES (?, ?, ?, ?)",
