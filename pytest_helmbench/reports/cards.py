@@ -93,19 +93,17 @@ def run_card(detail: RunDetail, score: RunScore | None, words: RunWords | None, 
 _BATCHES = ("batch", "of run", "state", "calls", "model", "host", "since (UTC)", "until")
 
 
-def batch_lines(runs: Iterable[RunSummary], width: int) -> list[str]:
+def batch_lines(runs: Sequence[RunSummary], width: int) -> list[str]:
     """Return a table of the batches that sessions have out, behind an empty line; empty for none."""
-    found: dict[str, tuple[Mapping[str, JsonValue], list[str]]] = {}
-    for run in runs:
-        for batch in run.batches:
-            found.setdefault(str(batch["token"]), (batch, []))[1].append(str(run.id))
-    cells = []
-    for token, (batch, ids) in found.items():
-        calls, model, host, since, until = (
-            str(batch[name]) for name in ("calls", "model", "host", "since", "until")
+    cells = [
+        (
+            token,
+            ", ".join(str(run.id) for run in runs if batch in run.batches),
+            *(str(batch[name]) for name in ("state", "calls", "model", "host")),
+            *(str(batch[name])[:16].replace("T", " ") for name in ("since", "until")),
         )
-        times = (time[:16].replace("T", " ") for time in (since, until))
-        cells.append((token, ", ".join(ids), str(batch["state"]), calls, model, host, *times))
+        for token, batch in {str(batch["token"]): batch for run in runs for batch in run.batches}.items()
+    ]
     return ["", *table(_BATCHES, cells, left=set(_BATCHES) - {"calls"}, width=width)] if cells else []
 
 

@@ -140,9 +140,7 @@ def merged_shards(files: Sequence[Path], out: Path, *, partial: bool, force: boo
 def _open_batches(path: Path) -> set[JsonValue]:
     """Return the tokens of the batches that a results file waits for; none where it is not there, or not one."""
     with contextlib.suppress(StoreError):
-        return (
-            {batch["token"] for run in stored_runs(path) for batch in run.batches} if path.exists() else set()
-        )
+        return {batch["token"] for run in stored_runs(path) for batch in run.batches}
     return set()
 
 
@@ -202,7 +200,7 @@ def _made(
 ) -> tuple[MergedRun, ...]:
     """Copy all sessions into a new file and close its runs."""
     first = winners[0]
-    opened = [(like, _settings(like, name, sessions, winners, out)) for name, like in first.runs.items()]
+    opened = [(like, _settings(like, name, sessions, out)) for name, like in first.runs.items()]
     file = MergedFile(path)
     try:
         started_at = min(session.started_at for session in sessions)
@@ -240,15 +238,11 @@ def _closed(
 
 
 def _settings(
-    like: ShardRun,
-    name: RunName,
-    sessions: Sequence[ShardSession],
-    winners: Sequence[ShardSession],
-    out: Path,
+    like: ShardRun, name: RunName, sessions: Sequence[ShardSession], out: Path
 ) -> Mapping[str, object]:
     """Return the settings of a merged run: those of its shards, and what each session of them was."""
     parts = []
-    for session in (*winners, *(session for session in sessions if session not in winners)):
+    for session in sorted(sessions, key=lambda session: (session.place, session.started_at)):
         run = session.runs[name]
         parts.append(
             {
@@ -256,7 +250,6 @@ def _settings(
                 "of": run.shard.of,
                 "session": run.session_id,
                 "uuid": run.uuid,
-                "counts": session in winners,
                 "file": session.path.name,
                 "base_url": run.base_url,
                 "started_at": run.started_at,

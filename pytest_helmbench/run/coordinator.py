@@ -468,8 +468,8 @@ class BatchesOnRecord:
 
     def open_batches(self) -> Iterable[tuple[BatchRow, frozenset[str]]]:
         """Return the batches that are not read, the newest first, each with the keys that it has answered."""
-        for found in open_batches(self._store.path, self._session_id):
-            yield BatchRow(**{name: found.row[name] for name in _BATCH_COLUMNS}), found.answered
+        for row, answered in open_batches(self._store.path, self._session_id):
+            yield BatchRow(**{name: row[name] for name in _BATCH_COLUMNS}), answered
 
     def put(self, row: BatchRow) -> None:
         """Write a row, in place of the one of its token."""

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -78,31 +78,12 @@ _PROGRESS_RESULTS = """
 
 
 @dataclass(frozen=True, slots=True)
-class OpenBatch:
-    """A batch of calls that is not read.
-
-    Args:
-        row: Its columns by name, the keys of its calls as a mapping.
-        answered: Those keys of which an answer is on record.
-    """
-
-    row: Mapping[str, Any]
-    answered: frozenset[str]
-
-    @property
-    def shown(self) -> Mapping[str, JsonValue]:
-        """For people: its place, from when until when it is out, and how many of its calls have no answer yet."""
-        named = {name: self.row[name] for name in ("token", "state", "model", "since", "until")}
-        host = self.row["address"].partition("//")[2].partition("/")[0].rpartition("@")[2]
-        return {**named, "host": host, "calls": len(self.row["keys"].keys() - self.answered)}
-
-
-@dataclass(frozen=True, slots=True)
 class RunSummary:
     """One row of `evaluation_runs` with the names behind its ids; while it runs, its counts so far.
 
     Its score is the one before a cap; `capped` is the one after it, None where the cap lowers nothing. `status` is
-    `waiting` where it has ended and calls of its session are in `batches` (`OpenBatch.shown`).
+    `waiting` where it has ended and calls of its session are in `batches`: `token`, `state`, `model`, `host`, number
+    of `calls` without an answer, `since` and `until` (ISO 8601).
     """
 
     id: int
@@ -210,14 +191,23 @@ def _status(
 ) -> dict[str, Any]:
     """Return the status and the batches of a run; one that has ended with calls in batches waits for them."""
     status = true_status(stored, leases.get(session_id), now_s)
-    shown = [batch.shown for batch in ([] if status == "complete" else _open_batches(conn, session_id))]
-    batches = tuple(batch for batch in shown if batch["calls"])
+    found = [] if status == "complete" else _open_batches(conn, session_id)
+    batches = tuple(_shown(row, calls) for row, answered in found if (calls := row["keys"].keys() - answered))
     is_waiting = status != "running" and any(batch["state"] != "planned" for batch in batches)
     return {"status": "waiting" if is_waiting else status, "batches": batches}
 
 
-def open_batches(path: Path, session_id: str) -> list[OpenBatch]:
+def _shown(row: Mapping[str, Any], calls: Collection[str]) -> Mapping[str, JsonValue]:
+    host = row["address"].partition("//")[2].partition("/")[0].rpartition("@")[2]
+    named = {name: row[name] for name in ("token", "state", "model", "since", "until")}
+    return {**named, "host": host, "calls": len(calls)}
+
+
+def open_batches(path: Path, session_id: str) -> list[tuple[Mapping[str, Any], frozenset[str]]]:
     """Return the batches of a session that are not read, the newest first.
+
+    Returns:
+        Columns by name, the keys of the calls as a mapping; and those keys of which an answer is on record.
 
     Raises:
         StoreError: The file cannot be read.
@@ -226,12 +216,14 @@ def open_batches(path: Path, session_id: str) -> list[OpenBatch]:
         return _open_batches(conn, session_id)
 
 
-def _open_batches(conn: sqlite3.Connection, session_id: str) -> list[OpenBatch]:
+def _open_batches(
+    conn: sqlite3.Connection, session_id: str
+) -> list[tuple[Mapping[str, Any], frozenset[str]]]:
     rows = list(named_rows(conn.execute(_OPEN, (session_id,))))
     read = conn.execute(_ANSWERED, (session_id,)) if rows else ()
     answered = [str(name).partition("-") for (name,) in read]
     return [
-        OpenBatch(
+        (
             {**row, "keys": _json_object(row, "keys")},
             frozenset(key for token, _, key in answered if token == row["token"]),
         )
