@@ -9,6 +9,7 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import FindingError
@@ -92,27 +93,22 @@ async def hand_over(
     """
     wanted = [*{one.path: one for one in reversed(wanted)}.values()]
     outer = [one for one in wanted if not any(_is_inside(one.path, two.path) for two in wanted if two != one)]
-    raw = archive.with_suffix(".raw")
-    try:
-        # The format without free headers, which might name another path, or rights of a program.
-        with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as out:
-            passing = _Passage(out, tuple(one.path for one in outer), owner)
-            for one in outer:
-                with raw.open("w+b") as file:
-                    try:
-                        is_there = await box.take(
-                            one.path, file, _MOST_BYTES + _OVERHEAD - passing.size_bytes
-                        )
-                    except TooLargeError as error:
-                        raise _too_large() from error
-                    except SandboxError as error:
-                        passing.remove(one.path, str(error))
-                        continue
-                    file.seek(0)
-                    if is_there:
-                        await asyncio.to_thread(passing.add, one, file)
-    finally:
-        raw.unlink(missing_ok=True)
+    # The format without free headers, which might name another path, or rights of a program.
+    with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as out:
+        passing = _Passage(out, tuple(one.path for one in outer), owner)
+        for one in outer:
+            with TemporaryFile(dir=archive.parent) as file:
+                try:
+                    room = _MOST_BYTES + _OVERHEAD - passing.size_bytes
+                    is_there = await box.take(one.path, file, room)
+                except TooLargeError as error:
+                    raise _too_large() from error
+                except SandboxError as error:
+                    passing.remove(one.path, str(error))
+                    continue
+                file.seek(0)
+                if is_there:
+                    await asyncio.to_thread(passing.add, one, file)
     digest = await asyncio.to_thread(content_digest, archive)
     figures = {"sha256": digest.hex(), "bytes": passing.size_bytes, "files": len(passing.kept)}
     return HandedOver(archive, Event("handed_over", figures), tuple(passing.sentences()))

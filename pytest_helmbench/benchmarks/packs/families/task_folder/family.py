@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import (
@@ -326,8 +327,8 @@ async def _plain_files(
     place: TaskPlace, box: LivingBox, path: str, limit_bytes: int
 ) -> dict[str, bytes] | None:
     """Return the rewards of an ended box that are plain files; None where more than a limit lies at a path."""
-    copied, found = place.passage / "rewards.tar", {}
-    with copied.open("w+b") as file:
+    found = {}
+    with TemporaryFile(dir=place.passage) as file:
         try:
             if not await box.take(path, file, limit_bytes):
                 return {}
