@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from pytest_helmbench.gateway.permits import AttemptResult, Ending, ModelLimits,
 from pytest_helmbench.sandbox.box import Engine, Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
 from pytest_helmbench.sandbox.fence import Fence, find_fence
+from pytest_helmbench.sandbox.images import ImageRights
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.families.family import Family
@@ -109,6 +110,16 @@ class RowTools:
     settings: PackSettings
     files: PackFiles
     sandboxes: Sandboxes
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The variables of this machine that tasks may read: those of `--helmbench-agent-env`."""
+        return {name: os.environ[name] for name in self.settings.variables.value if name in os.environ}
+
+    @property
+    def image_rights(self) -> ImageRights:
+        """The rights that the user grants over images."""
+        return ImageRights(self.settings.build, self.sandboxes.pull)
 
     async def engine(self) -> Engine:
         """Return what runs foreign code here.

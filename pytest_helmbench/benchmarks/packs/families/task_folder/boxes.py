@@ -28,7 +28,7 @@ from pytest_helmbench.core.outcome import BOX_EVENT, Event, Verdict
 from pytest_helmbench.core.scrub import excerpt, secrets_of
 from pytest_helmbench.sandbox.box import Command, Limits
 from pytest_helmbench.sandbox.containers import ContainerEngine
-from pytest_helmbench.sandbox.images import ImageError, ImageRights, ready_image
+from pytest_helmbench.sandbox.images import ImageError, ready_image
 from pytest_helmbench.sandbox.living import BoxUse, LivingBox, LivingSpec
 from pytest_helmbench.sandbox.owners import new_folder
 from pytest_helmbench.sandbox.workspace import SandboxError, remove_tree
@@ -134,11 +134,6 @@ async def _owner(box: LivingBox, user: str | None) -> tuple[int, int] | None:
     return int(numbers[0]), int(numbers[1])
 
 
-def host_variables(tools: RowTools) -> Mapping[str, str]:
-    """Return the variables of this machine that task folders may name: those of `--helmbench-agent-env`."""
-    return {name: os.environ[name] for name in tools.settings.variables.value if name in os.environ}
-
-
 @asynccontextmanager
 async def _opened(
     row: AgentRow, tools: RowTools, part: str, needs: BoxNeeds, passage: Path, load: Load
@@ -150,12 +145,12 @@ async def _opened(
     source = tools.files.root / check_of(row.task, FolderTask).folder
     spec = LivingSpec(
         image=await _image(tools, engine, needs, source),
-        env=filled_env(needs.env, host_variables(tools)),
+        env=filled_env(needs.env, tools.variables),
         workdir=needs.workdir,
         limits=Limits(cpus=needs.cpus, memory_bytes=needs.memory_mb * _MIB, pids=_PROCESSES),
-        network=has_network(tools, needs),
+        network=needs.network and tools.settings.gives_network,
         label=row.task.id,
-        hidden=secrets_of(host_variables(tools)),
+        hidden=secrets_of(tools.variables),
     )
     async with await engine.open_living(spec) as box:
         loose = None if box.workdir in load.replaced else needs.loose
@@ -174,26 +169,11 @@ async def _opened(
 
 
 async def _image(tools: RowTools, engine: ContainerEngine, needs: BoxNeeds, source: Path) -> str:
-    wanted = image_source(source, needs)
+    wanted, rights = needs.source(source), tools.image_rights
     try:
-        return await ready_image(engine, wanted, image_rights(tools), wall_s=needs.build_timeout_s)
+        return await ready_image(engine, wanted, rights, wall_s=needs.build_timeout_s)
     except ImageError as error:
         raise FindingError(Verdict.ERROR, "no_image", f"a box {error}") from error
-
-
-def image_source(source: Path, needs: BoxNeeds) -> str | Path:
-    """Return the name of a box's image, or the folder that it is built from."""
-    return needs.image or source / (needs.build or ".")
-
-
-def image_rights(tools: RowTools) -> ImageRights:
-    """Return what the user allows of images."""
-    return ImageRights(tools.settings.build, tools.sandboxes.pull)
-
-
-def has_network(tools: RowTools, needs: BoxNeeds) -> bool:
-    """Return whether a box gets the network that it asks for."""
-    return needs.network and tools.settings.gives_network
 
 
 async def put(box: LivingBox, load: Load, passage: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields, anything
@@ -123,6 +124,10 @@ class BoxNeeds:
     env: tuple[tuple[str, str], ...] = ()
     network: bool = True
     health: HealthCheck | None = None
+
+    def source(self, folder: Path) -> str | Path:
+        """Return the name of its image, or the folder that it is built from, in a task folder."""
+        return self.image or folder / (self.build or ".")
 
     @property
     def cpus(self) -> float:

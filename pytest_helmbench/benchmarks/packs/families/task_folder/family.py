@@ -24,17 +24,7 @@ from pytest_helmbench.benchmarks.packs.agent.agent_family import (
 )
 from pytest_helmbench.benchmarks.packs.agent.hand_over import HandedOver, WantedPath, hand_over
 from pytest_helmbench.benchmarks.packs.families.family import check_of
-from pytest_helmbench.benchmarks.packs.families.task_folder.boxes import (
-    Load,
-    TaskPlace,
-    bash,
-    has_network,
-    host_variables,
-    image_rights,
-    image_source,
-    open_task,
-    put,
-)
+from pytest_helmbench.benchmarks.packs.families.task_folder.boxes import Load, TaskPlace, bash, open_task, put
 from pytest_helmbench.benchmarks.packs.families.task_folder.check import (
     ARTIFACTS,
     EVAL_FIELDS,
@@ -155,19 +145,20 @@ class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
         folder = check_of(task, FolderTask)
         if engine.containers is None:
             return Unavailable("task folders need docker or podman", "no_sandbox")
-        lost = folder.lost_variables(host_variables(tools))
+        lost = folder.lost_variables(tools.variables)
         if lost:
             options = " ".join(f"--helmbench-agent-env={name}" for name in lost)
             return Unavailable(
                 f"it needs {', '.join(lost)}, which {options} would pass on", "denied_variable"
             )
-        if folder.downloads is not None and not has_network(tools, folder.verifier):
+        has_network = folder.verifier.network and tools.settings.gives_network
+        if folder.downloads is not None and not has_network:
             where = f"tests/test.sh:{folder.downloads}"
             why = f"{where}: the verifier downloads; --helmbench-network=task allows it"
             return Unavailable(why, "no_network")
         for needs in folder.boxes:
-            source = image_source(tools.files.root / folder.folder, needs)
-            if found := await image_obstacle(engine.containers, source, image_rights(tools)):
+            source = needs.source(tools.files.root / folder.folder)
+            if found := await image_obstacle(engine.containers, source, tools.image_rights):
                 return Unavailable(f"it {found.reason}; {found.hint}", NO_IMAGE)
         return None
 
@@ -219,7 +210,7 @@ class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
         yield Worker("the untouched box", SayOnly(), must_pass=False)
         task = check_of(row.task, FolderTask)
         if task.solution is not None:
-            env = filled_env(task.solution_env, host_variables(tools))
+            env = filled_env(task.solution_env, tools.variables)
             source = tools.files.root / task.folder / posixpath.dirname(task.solution)
             solver = Solver(source, env, task.agent_timeout_s or _SOLUTION_S)
             yield Worker("the solution", solver, must_pass=True)
@@ -259,7 +250,7 @@ async def judged_in(place: TaskPlace, box: LivingBox) -> AgentFinding:
     task = place.task
     command = Command(
         _argv(place),
-        env=filled_env(task.verifier_env, host_variables(place.tools)),
+        env=filled_env(task.verifier_env, place.tools.variables),
         limits=Limits(wall_s=task.verifier_timeout_s, output_bytes=_OUTPUT_BYTES),
     )
     try:
