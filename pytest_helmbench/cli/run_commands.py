@@ -83,7 +83,10 @@ def run_single_command(**options: Any) -> int:
 @click.option("--all-scenarios", is_flag=True, help="Run everything.")
 @_run_options
 def run_batch_command(scenarios: tuple[str, ...], *, all_scenarios: bool, **options: Any) -> int:
-    """Run all cases of one scenario, or of all."""
+    """Run all cases of one scenario, or of all.
+
+    A provider's batches are another matter: `-- --helmbench-batch`.
+    """
     if bool(scenarios) is all_scenarios:
         raise CommandError(
             "run-batch needs --scenario CODE or --all-scenarios, and not both\n"
