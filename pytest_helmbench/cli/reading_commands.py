@@ -35,6 +35,7 @@ from pytest_helmbench.reports.cards import (
     worst_lines,
 )
 from pytest_helmbench.reports.panel_tables import panel_record, panel_sentence
+from pytest_helmbench.reports.run_cautions import mark_sentences
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.tables import points_lost, score_cell, table
 from pytest_helmbench.results.losses import Losses
@@ -160,6 +161,7 @@ def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
     say(*batch_lines([detail], terminal_width()))
     if report.score is not None and report.counts.judged:
         say("", *score_lines({model: report.score}, behaviours=True, width=terminal_width()))
+    say(*mark_sentences(report.counts))
     say(*recorded_unstated_lines(path, run_id, model))
     if report.words is not None and report.words.line:
         say(f"{model}: {report.words.line}")

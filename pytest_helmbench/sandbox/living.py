@@ -117,6 +117,8 @@ class LivingBox:
         self.workdir = workdir
         self.user = ""
         """Runs the commands that name no other, as the image or the spec writes it; empty for root."""
+        self.is_frozen = False
+        """Its processes were stopped, and could go on."""
         self._engine = engine
         self._spec = spec
         self._main: Owner | None = None
@@ -248,13 +250,18 @@ class LivingBox:
         raise SandboxError(f"{path}: cannot be copied out of a box ({last_words(done)})")
 
     async def freeze(self) -> None:
-        """Stop all its processes where they are.
+        """Stop all its processes where they are; those that the engine cannot stop are killed, with the box.
 
         Raises:
             BoxDiedError: It has ended.
-            SandboxError: The engine cannot.
         """
-        await self._told("pause")
+        for wait_s in _WAITS_S:  # the kernel does not freeze at once what is just starting programs
+            self.is_frozen = (await self._engine.tool("pause", self.name)).exit_code == 0
+            if self.is_frozen:
+                return
+            await self._be_alive()
+            await asyncio.sleep(wait_s)
+        await self.kill()
 
     async def thaw(self) -> None:
         """Let its processes go on.
@@ -263,7 +270,10 @@ class LivingBox:
             BoxDiedError: It has ended.
             SandboxError: The engine cannot.
         """
-        await self._told("unpause")
+        told = await self._engine.tool("unpause", self.name)
+        if told.exit_code != 0:
+            await self._be_alive()
+            raise SandboxError(f"{self._engine.name}: a box does not go on ({last_words(told)})")
 
     async def kill(self) -> None:
         """Kill its processes; its files stay until it is removed."""
@@ -294,15 +304,6 @@ class LivingBox:
         while True:
             await asyncio.sleep(_LOOK_S)
             await self.use()
-
-    async def _told(self, word: str) -> None:
-        for wait_s in _WAITS_S:  # the kernel does not freeze at once what is just starting programs
-            told = await self._engine.tool(word, self.name)
-            if told.exit_code == 0:
-                return
-            await self._be_alive()
-            await asyncio.sleep(wait_s)
-        raise SandboxError(f"{self._engine.name}: a box does not {word} ({last_words(told)})")
 
     async def _be_alive(self) -> None:
         """Tell the end of a box from that of a command.

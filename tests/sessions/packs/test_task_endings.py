@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import which
 from typing import Any
 from xml.etree import ElementTree
 
@@ -46,6 +48,11 @@ _REWARD = "/logs/verifier/reward.txt"
 _RIGHT = f'[ "$(cat {_ANSWER} 2>/dev/null)" = 42 ]'
 _WRITES = f"echo 42 > {_ANSWER}"
 _GREEDY = "python3 -c 'bytearray(1 << 30)'"
+_NO_HALT = """#!/bin/sh
+[ "$1" = pause ] && {0} exec "$2" test -e /tmp/never-halts && exit 1
+exec {0} "$@"
+"""
+"""An engine that cannot halt all boxes, as none can that start programs without end."""
 _SILENT = "#!/bin/sh\nexit 0\n"
 _KINDS = {"failure": "F", "error": "E", "skipped": "s"}
 
@@ -216,6 +223,16 @@ BOXES = {
         {
             "more": '[environment.healthcheck]\ncommand = "echo no luck; false"\nretries = 2\ninterval_sec = 0.1'
         },
+    ),
+    "made-unhealthy": Told(
+        "F",
+        "no_reward",
+        None,
+        "does not become healthy",
+        _separate(more=f'[environment.healthcheck]\ncommand = "test ! -e {_ANSWER}"\nretries = 1'),
+    ),
+    "never-halts": Told(
+        "F", "no_reward", *_IN_BOX, "could not be halted", agent=[f"{_WRITES}; touch /tmp/never-halts"]
     ),
     "healthy": Told(
         "P",
@@ -450,6 +467,10 @@ def test_verdicts(
     monkeypatch.setenv("TASK_KEY", _KEY)
     monkeypatch.setenv("TASK_SECRET", "s")
     answer_turns(provider, {name: told.agent for name, told in tasks.items()})
+    program = pytester.mkdir("programs") / "podman"
+    program.write_text(_NO_HALT.format(which("podman")))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     scripted = provider.reply
     assert scripted is not None
 

@@ -7,6 +7,7 @@ from shutil import copytree
 
 import pytest
 from agent_scripts import answer_turns
+from commands import helmbench
 from engines import Running
 from inner_pytest import run_pytest
 from paths import ROOT
@@ -79,3 +80,5 @@ def test_a_verdict_says_who_could_have_forged_it(
         "looped": ["failed", "no_reward", "in_process"],
     }
     result.assert_outcomes(passed=3, failed=4)
+    shown = helmbench(pytester.path, "show", "last").stdout.splitlines()
+    assert "3 of 7 verdicts in_process, 1 own_box (docs/trust.md)" in shown

@@ -244,12 +244,16 @@ def test_a_box_that_cannot_start_says_so_and_leaves_nothing(podman: Running) -> 
     assert str(os.getpid()) not in names.stdout
 
 
-def test_a_box_that_does_not_freeze_at_once_is_asked_again(
-    podman: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("failures", [1, 9])
+def test_a_box_that_does_not_freeze_is_asked_again_and_killed_in_the_end(
+    podman: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int
 ) -> None:
-    program = tmp_path / "podman-once"
+    program = tmp_path / "odd-podman"
     program.write_text(
-        '#!/bin/sh\n[ "$1" != pause ] || ! mkdir "$0-failed" 2>/dev/null || exit 1\nexec podman "$@"\n'
+        f"""#!/bin/sh
+[ "$1" = pause ] && echo >> "$0.asked" && [ $(wc -l < "$0.asked") -le {failures} ] && exit 1
+exec podman "$@"
+"""
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
@@ -258,9 +262,9 @@ def test_a_box_that_does_not_freeze_at_once_is_asked_again(
     try:
         box = podman.wait(engine.open_living(LivingSpec(IMAGE)))
         podman.wait(box.freeze())
-        asked = ["podman", "inspect", "--format", "{{.State.Paused}}", box.name]
-        assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip() == "true"
-        assert Path(f"{program}-failed").is_dir()
+        asked = ["podman", "inspect", "--format", "{{.State.Status}}", box.name]
+        state = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+        assert (box.is_frozen, state) == ((True, "paused") if failures == 1 else (False, "exited"))
     finally:
         podman.wait(engine.close())
 

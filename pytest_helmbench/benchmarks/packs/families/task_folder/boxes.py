@@ -36,6 +36,7 @@ from pytest_helmbench.sandbox.workspace import SandboxError, remove_tree
 LOGS = ("/logs/agent", "/logs/artifacts", "/logs/verifier")
 """Folders that Harbor makes in every box."""
 
+UNHEALTHY = "unhealthy"
 _BASH = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
 _OUTPUT_BYTES = 64 * 1024
 _ID_S = 30.0
@@ -240,7 +241,7 @@ async def _be_healthy(box: LivingBox, check: HealthCheck) -> None:
         if failures >= check.retries:
             why = excerpt((ended.stderr + ended.stdout).decode(errors="replace").strip()) or ended.reason
             message = f"environment.healthcheck: the box does not become healthy ({why or 'it says nothing'})"
-            raise FindingError(Verdict.ERROR, "unhealthy", message)
+            raise FindingError(Verdict.ERROR, UNHEALTHY, message)
         await asyncio.sleep(check.start_interval_sec if is_starting else check.interval_sec)
 
 

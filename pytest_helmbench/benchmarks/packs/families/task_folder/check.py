@@ -6,6 +6,7 @@ Source:
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -132,7 +133,7 @@ class BoxNeeds:
     @property
     def cpus(self) -> float:
         """The CPUs that it gets."""
-        return self.asked_cpus or 2.0
+        return min(self.asked_cpus or 2.0, float(os.cpu_count() or 1))
 
     @property
     def memory_mb(self) -> int:

@@ -19,12 +19,20 @@ from pytest_helmbench.benchmarks.packs.agent.agent_family import (
     AgentRow,
     AgentSession,
     Desk,
+    FindingError,
     SayOnly,
     Worker,
 )
 from pytest_helmbench.benchmarks.packs.agent.hand_over import HandedOver, WantedPath, hand_over
 from pytest_helmbench.benchmarks.packs.families.family import check_of
-from pytest_helmbench.benchmarks.packs.families.task_folder.boxes import Load, TaskPlace, bash, open_task, put
+from pytest_helmbench.benchmarks.packs.families.task_folder.boxes import (
+    UNHEALTHY,
+    Load,
+    TaskPlace,
+    bash,
+    open_task,
+    put,
+)
 from pytest_helmbench.benchmarks.packs.families.task_folder.check import (
     ARTIFACTS,
     EVAL_FIELDS,
@@ -378,6 +386,8 @@ async def _finding(place: TaskPlace, work: HandedOver) -> AgentFinding:
 
 
 async def _judged_in_own_box(place: TaskPlace) -> AgentFinding:
+    if not place.box.is_frozen:
+        return _without_reward("what the agent left running could not be halted")
     await place.box.thaw()
     try:
         await put(place.box, verifier_load(place, own=True), place.passage)
@@ -396,6 +406,10 @@ async def _judged_afresh(place: TaskPlace, work: HandedOver) -> AgentFinding:
             return await judged_in(place, box)
     except ArchiveRefusedError as error:
         return _without_reward(f"what was handed over cannot be put into a fresh box ({error})")
+    except FindingError as error:
+        if error.finding.reason != UNHEALTHY:
+            raise
+        return _without_reward(error.finding.message)
 
 
 def _wanted(task: FolderTask, box: LivingBox) -> list[WantedPath]:
