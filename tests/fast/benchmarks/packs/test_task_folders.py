@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -239,6 +240,11 @@ def test_phases_go_before_environments_where_networks_are_asked_for(
     toml = {**toml, "verifier": 'environment_mode = "separate"\n' + toml.get("verifier", "")}
     task = _task(tmp_path, task_toml(**toml))
     assert (task.agent.network, task.verifier.network) == asks
+
+
+def test_no_box_is_given_more_processors_than_there_are(tmp_path: Path) -> None:
+    box = _task(tmp_path, task_toml(environment="cpus = 1e6")).agent
+    assert (box.asked_cpus, box.cpus) == (1e6, os.cpu_count())
 
 
 def test_old_keys_are_read(tmp_path: Path) -> None:
