@@ -24,7 +24,11 @@ _PAGE = 100
 _MOST_PAGES = 100
 _ENDED = frozenset(("completed", "failed", "expired", "cancelled"))
 _PASSING = frozenset((408, 409, 425, 429))
+_MISSING = 404
 T = TypeVar("T")
+BatchFault = tuple[str, str, int | None]
+Answer = tuple[str, tuple[int, bytes]]
+"""`custom_id`, status and body."""
 
 
 class WireError(HelmbenchError):
@@ -32,10 +36,16 @@ class WireError(HelmbenchError):
 
     Args:
         status: HTTP status; None where none came.
+        code: The provider's word for it; empty for none.
+        lasting: The client itself has failed, as it will each time.
     """
 
-    def __init__(self, message: str, status: int | None = None) -> None:
+    def __init__(
+        self, message: str, status: int | None = None, code: str = "", *, lasting: bool = False
+    ) -> None:
         self.status = status
+        self.code = code
+        self.lasting = lasting
         super().__init__(message)
 
     @property
@@ -58,13 +68,12 @@ class BatchState:
     status: str
     answered: int
     files: tuple[str, ...]
-    faults: tuple[tuple[str, str, int | None], ...]
+    faults: tuple[BatchFault, ...]
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will be answered; the files of what is answered may come later."""
-        awaited = self.status == "completed" or self.answered
-        return self.status in _ENDED and (bool(self.files) or not awaited)
+        """Whether nothing more will be answered."""
+        return self.status in _ENDED
 
 
 class BatchWire(Protocol):
@@ -85,10 +94,10 @@ class BatchWire(Protocol):
         """Look through the whole list of batches; return the id of the one that was made of a file."""
 
     async def poll(self, batch_id: str) -> BatchState:
-        """Return how a batch stands."""
+        """Return how a batch stands; one that has ended has the files of its results."""
 
-    async def results(self, state: BatchState) -> Mapping[str, tuple[int, bytes]]:
-        """Return status and body by `custom_id`; lines that cannot be read are left out, the first of two counts."""
+    async def results(self, state: BatchState) -> Sequence[Answer]:
+        """Return the lines of a batch that has ended; those that cannot be read are left out."""
 
 
 class OpenAIWire:
@@ -107,7 +116,8 @@ class OpenAIWire:
     ) -> str:
         def upload() -> str:
             file = (f"helmbench-{token}.jsonl", b"\n".join(_line(*line) for line in lines.items()))
-            return self._client().files.create(file=file, purpose="batch", timeout=_UPLOAD_S).id
+            made = self._client().files.create(file=file, purpose="batch", timeout=_UPLOAD_S)
+            return _text({"id": getattr(made, "id", None)}, "id")
 
         input_file = await self._asked(upload)
         await uploaded(input_file)
@@ -140,11 +150,14 @@ class OpenAIWire:
         found = json_object(await self._get(f"/batches/{batch_id}", {}))
         faults = [json_object(one) for one in _list(json_object(found.get("errors")).get("data"))]
         answered = json_object(found.get("request_counts")).get("completed")
-        files = (found.get(name) for name in ("output_file_id", "error_file_id"))
+        output, errors = (found.get(name) for name in ("output_file_id", "error_file_id"))
+        status = _text(found, "status")
+        if status in _ENDED and not output and (answered or (status == "completed" and not errors)):
+            raise WireError("the file of its results is missing", _MISSING)
         return BatchState(
-            status=_text(found, "status"),
+            status=status,
             answered=answered if type(answered) is int else 0,
-            files=tuple(name for name in files if isinstance(name, str) and name),
+            files=tuple(name for name in (output, errors) if isinstance(name, str) and name),
             faults=tuple(
                 (
                     excerpt(str(one.get("code")), self._endpoint),
@@ -155,14 +168,15 @@ class OpenAIWire:
             ),
         )
 
-    async def results(self, state: BatchState) -> Mapping[str, tuple[int, bytes]]:
-        found: dict[str, tuple[int, bytes]] = {}
+    async def results(self, state: BatchState) -> Sequence[Answer]:
+        found: list[Answer] = []
         for name in state.files:
             text = await self._asked(lambda name=name: self._client().files.content(name).content)  # type: ignore[misc]
             for secret in map(str.encode, self._endpoint.secrets):
                 text = text.replace(secret, b"[key]")
-            for custom_id, answer in _answers(text):
-                found.setdefault(custom_id, answer)
+            if text.lstrip().startswith(b"<"):
+                raise WireError("its results came as HTML")
+            found += _answers(text)
         return found
 
     async def _get(self, path: str, query: dict[str, object]) -> JsonValue:
@@ -198,8 +212,15 @@ class OpenAIWire:
 
     def _error(self, error: Exception) -> WireError:
         """Return an error of the client, whose words may repeat a key."""
-        status = getattr(error, "status_code", None)
-        return WireError(excerpt(str(error), self._endpoint), status if type(status) is int else None)
+        if isinstance(error, WireError):
+            return error
+        status, code = getattr(error, "status_code", None), str(getattr(error, "code", None) or "")
+        return WireError(
+            excerpt(str(error) or type(error).__name__, self._endpoint),
+            status if type(status) is int else None,
+            excerpt(code, self._endpoint),
+            lasting=_is_of_client(error),
+        )
 
     def _client(self) -> openai.OpenAI:
         if self._opened is None:
@@ -228,7 +249,15 @@ def _line(custom_id: str, body: bytes) -> bytes:
     return head[:-1].encode() + b', "body": ' + body.replace(b"\n", b" ") + b"}"
 
 
-def _answers(text: bytes) -> Iterator[tuple[str, tuple[int, bytes]]]:
+def _is_of_client(error: BaseException) -> bool:
+    """Return whether an error is the client's own: neither an answer nor a fault of the network."""
+    if isinstance(error, (OSError, json.JSONDecodeError, UnicodeDecodeError)):
+        return False
+    unsent = type(error.__cause__).__name__ in ("LocalProtocolError", "UnsupportedProtocol")
+    return unsent or "APIError" not in (one.__name__ for one in type(error).__mro__)
+
+
+def _answers(text: bytes) -> Iterator[Answer]:
     for line in text.splitlines():
         row = json_object(decoded_json(line.decode("utf-8", "replace")))
         response = json_object(row.get("response"))

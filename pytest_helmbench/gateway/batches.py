@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import secrets
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
@@ -19,7 +20,7 @@ from urllib.parse import urlsplit
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.batch_wire import WIRES, BatchState, BatchWire, WireError
+from pytest_helmbench.gateway.batch_wire import WIRES, BatchFault, BatchState, BatchWire, WireError
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import InBatchError, ModelStoppedError, Permit, PermitRequest
 from pytest_helmbench.gateway.prices import BATCH_PRICE
@@ -28,7 +29,7 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint
 GATHER_S = 5.0
 LOOK_S = 60.0
 FIRST_POLL_S, LAST_POLL_S = 10.0, 60.0
-UNREADABLE_S = 600.0
+FAULTY_S, UNREADABLE_S = 300.0, 600.0
 _MOST_LINES, _MOST_BYTES = 5_000, 100_000_000
 _WINDOW_S = 86_400.0
 _KEPT_S = 31 * _WINDOW_S
@@ -36,6 +37,8 @@ _MISSING, _GONE = 404, 410
 _FORGOTTEN = frozenset((401, 403, _MISSING))
 _UNFINISHED = frozenset(("expired", "cancelled"))
 _TWICE = 2
+_TOO_MANY = "token_limit_exceeded"
+_MOST_NAMING = 3
 T = TypeVar("T")
 
 
@@ -44,7 +47,7 @@ class BatchLine:
     """A call that may go in a batch.
 
     Args:
-        origin: What tells it from every other call of its run: its key is made of this and of the run's UUID.
+        origin: Distinguishes it from all other calls of its run: its key is made of this and of the run's UUID.
         body: As sent.
         request: For the budget.
     """
@@ -139,6 +142,11 @@ class _Batch:
         return self.row.address, self.row.model
 
     @property
+    def host(self) -> str:
+        """Host and port."""
+        return urlsplit(self.row.address).netloc
+
+    @property
     def is_out(self) -> bool:
         """Whether its results are still to come."""
         return (
@@ -177,7 +185,11 @@ class Batches:
         self._held: dict[str, _Batch] = {}
         self._tries: dict[str, int] = {}
         self._most: dict[tuple[str, str], int] = {}
+        self._naming: Counter[tuple[str, str]] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._said: set[tuple[str, str]] = set()
+        self.sentences: list[str] = []
+        """To be said, each once."""
         self.batches: list[_Batch] = []
         self.left_calls = 0
 
@@ -261,7 +273,7 @@ class Batches:
         if not out:
             return ""
         calls = sum(len(batch.permits) for batch in out)
-        hosts = " and ".join(dict.fromkeys(urlsplit(batch.row.address).netloc for batch in out))
+        hosts = " and ".join(dict.fromkeys(batch.host for batch in out))
         until = time.strftime("%a %H:%M", time.localtime(max(one.row.created_s for one in out) + _WINDOW_S))
         return f"{calls} call{'s are' if calls > 1 else ' is'} at {hosts} until {until}"
 
@@ -326,7 +338,7 @@ class Batches:
             if await self._is_out(batch):
                 state = await self._ended(batch)
                 if state.status == "failed":
-                    await self._failed(batch, state)
+                    await self._failed(batch, state.faults)
                     return
                 self._read(batch, await self._asked(batch, partial(self._lines, batch, state)))
         except _GoneError:
@@ -356,9 +368,10 @@ class Batches:
                 batch.row = replace(batch.row, state="out", provider_id=found)
             except WireError as error:
                 said = str(error)
-                if error.is_refusal:
-                    self._stop(batch, f"{batch.row.model} takes no batch at {batch.row.address}: {said}")
+                if error.is_refusal or (error.lasting and batch.row.state == "planned"):
+                    await self._failed(batch, [(error.code, said, None)])
                     return False
+                self._faulty(batch, error, began)
                 if batch.row.state == "planned":
                     await asyncio.sleep(pause_s)
                     pause_s = min(2 * pause_s, LAST_POLL_S)
@@ -395,9 +408,9 @@ class Batches:
         """Return what a provider says of a batch, as soon as it says anything.
 
         Raises:
-            InBatchError: For ten minutes, it did not know the batch or the key.
+            InBatchError: For ten minutes, it did not know the batch or the key; or the client cannot ask.
         """
-        since, pause_s = time.monotonic(), FIRST_POLL_S
+        began, lost_since, pause_s = time.monotonic(), inf, FIRST_POLL_S
         while True:
             try:
                 return await ask()
@@ -405,31 +418,46 @@ class Batches:
                 old = error.status == _MISSING and time.time() - batch.row.created_s > _KEPT_S
                 if batch.row.state == "out" and (old or error.status == _GONE):
                     raise _GoneError from error
-                if error.status in _FORGOTTEN and time.monotonic() - since >= UNREADABLE_S:
+                lost_since = min(lost_since, time.monotonic()) if error.status in _FORGOTTEN else inf
+                if error.lasting or time.monotonic() - lost_since >= UNREADABLE_S:
                     raise InBatchError(f"its batch cannot be read: {error}") from error
+                self._faulty(batch, error, began)
             await self._pause(batch, pause_s)
             pause_s = min(1.2 * pause_s, LAST_POLL_S)
 
     async def _ended(self, batch: _Batch) -> BatchState:
-        began, pause_s = time.monotonic(), FIRST_POLL_S
+        pause_s = FIRST_POLL_S
         while True:
             state = await self._asked(batch, partial(batch.wire.poll, batch.row.provider_id or ""))
             batch.answered, batch.status = state.answered, state.status
-            late = state.status == "completed" and time.monotonic() - began >= UNREADABLE_S
-            if state.ended or late:
+            if state.ended:
                 return state
             await self._pause(batch, pause_s)
             pause_s = min(1.2 * pause_s, LAST_POLL_S)
 
     async def _lines(self, batch: _Batch, state: BatchState) -> Mapping[str, tuple[int, bytes]]:
-        token = f"{batch.row.token}-"
-        rows = await batch.wire.results(state)
-        found = {name.removeprefix(token): row for name, row in rows.items() if name.startswith(token)}
+        found: dict[str, tuple[int, bytes]] = {}
+        for custom_id, answer in await batch.wire.results(state):
+            token, _, key = custom_id.partition("-")
+            if token == batch.row.token and key in batch.row.keys and key not in found:
+                found[key] = answer
+            else:
+                self._say(batch, "lines of no call, and second ones, in the results of a batch are ignored")
         if state.answered and not found:
             raise WireError(
                 "its results have none of its lines", _MISSING
             )  # asked singly, all would be paid twice
         return found
+
+    def _faulty(self, batch: _Batch, error: WireError, began: float) -> None:
+        """Say that a server brings nothing, once that takes minutes."""
+        if time.monotonic() - began >= FAULTY_S:
+            self._say(batch, "no answer of use about a batch for minutes, still asking", f": {error}")
+
+    def _say(self, batch: _Batch, sentence: str, why: str = "") -> None:
+        if (batch.host, sentence) not in self._said:
+            self._said.add((batch.host, sentence))
+            self.sentences.append(f"{batch.host}: {sentence}{why}")
 
     async def _pause(self, batch: _Batch, pause_s: float) -> None:
         """Wait before the next look; once the session waits no longer, its calls are left in their batch."""
@@ -480,21 +508,26 @@ class Batches:
             self._limiter.give_back(batch.permits.pop(key))
             self._answer(batch, key, answer)
 
-    async def _failed(self, batch: _Batch, state: BatchState) -> None:
+    async def _failed(self, batch: _Batch, faults: Sequence[BatchFault]) -> None:
         """Nothing was asked: too many tokens at once go in halves, named lines singly; else the model stops."""
         keys = [*batch.row.keys]
-        named = {keys[line - 1] for _, _, line in state.faults if line and 0 < line <= len(keys)}
-        if any(code == "token_limit_exceeded" for code, _, _ in state.faults) and len(keys) > 1:
-            self._most[batch.place] = len(keys) // 2
-            while any(one.place == batch.place and one.is_out for one in self.batches):
+        named = {keys[line - 1] for _, _, line in faults if line and 0 < line <= len(keys)}
+        self._naming[batch.place] += bool(named)
+        others_out = self._has_others_out(batch)
+        if any(code == _TOO_MANY for code, _, _ in faults) and (len(keys) > 1 or others_out):
+            self._most[batch.place] = max(1, len(keys) // 2)
+            while self._has_others_out(batch):
                 await self._pause(batch, FIRST_POLL_S)
-        elif named and len(named) < len(keys):
+        elif named and self._naming[batch.place] <= _MOST_NAMING:
             self._free(batch, named & batch.permits.keys(), BatchAnswer())
         else:
-            said = "; ".join(f"{code}: {message}" for code, message, _ in state.faults) or "no reason given"
-            self._stop(batch, f"a batch of {batch.row.model} failed: {said}")
+            said = "; ".join(": ".join(filter(None, fault[:2])) for fault in faults) or "no reason given"
+            self._stop(batch, f"{batch.row.model} takes no batch at {batch.host}: {said}")
             return
         self._forget(batch)
+
+    def _has_others_out(self, batch: _Batch) -> bool:
+        return any(one.place == batch.place and one.is_out and one is not batch for one in self.batches)
 
     def _stop(self, batch: _Batch, sentence: str) -> None:
         models = {batch.permits[key].model for key in batch.waiting}

@@ -264,6 +264,8 @@ class Coordinator:
             if self.commits is not None:
                 self.commits.session_ends()
             self.ended = time.perf_counter()
+            for sentence in self.batch_sentences():
+                self.note(sentence)
             if self.changed:
                 self.note(changed_text(tuple(self.changed)))
             if self._recorded_replies is not None:
@@ -314,6 +316,11 @@ class Coordinator:
     def waiting_words(self) -> str:
         """Which calls the session has left in batches, for people; empty for none."""
         return "" if self.batches is None else self.batches.waiting_words
+
+    def batch_sentences(self) -> list[str]:
+        """Return sentences about batches, each once. From any thread."""
+        sentences = [] if self.batches is None else self.batches.sentences
+        return [sentences.pop(0) for _ in tuple(sentences)]
 
     def _note_what_is_left(self, *, interrupted: bool) -> None:
         """Say how a session goes on that has left cases without a verdict."""

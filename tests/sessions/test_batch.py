@@ -167,30 +167,106 @@ _SWITCHES: dict[str, dict[str, object]] = {
     "messy results": {"messy": True},
     "lines of 429 and 500, one missing": {"line_status": {"0": 429, "1": 500, "2": 0}},
     "no output at first": {"null_output": 2},
+    "no output at first, but errors": {"null_output": 2, "line_status": {"1": 500}},
+    "errors alone": {"line_status": {str(line): 500 for line in range(50)}},
     "expired": {"expired_batches": 1, "answered_first": 3},
     "cancelled": {"cancelled_batches": 1, "answered_first": 1},
     "too many tokens": {"failed_batches": 1, "failed_code": "token_limit_exceeded"},
+    "too many tokens while others are out": {
+        "most_queued": 8,
+        "failed_code": "token_limit_exceeded",
+        "takes_s": 0.6,
+    },
+    "lines named": {"failed_batches": 1, "failed_lines": [1, 3]},
     "404 after create": {"missing_polls": 2},
-    "results that cannot be read at first": {"html_results": 2},
     "expired, with its file later": {"expired_batches": 1, "answered_first": 3, "null_output": 2},
+    "HTML instead of JSON": {"html_polls": 2, "html_files": 2},
+    "busy for long": {"html_polls": 9},
 }
+
+
+_SEEN = {
+    "messy results": (0, "lines of no call, and second ones, in the results of a batch are ignored"),
+    "lines of 429 and 500, one missing": (10, ""),
+    "no output at first, but errors": (4, ""),
+    "errors alone": (22, ""),
+    "lines named": (2, ""),
+    "busy for long": (0, "no answer of use about a batch for minutes, still asking"),
+}
+"""Calls that go singly at most, and words that are said once."""
 
 
 @pytest.mark.parametrize("switch", _SWITCHES)
 def test_faults_of_a_provider_change_no_verdict_and_bill_nothing_twice(
-    pytester: pytest.Pytester, batches: BatchProvider, switch: str
+    pytester: pytest.Pytester, batches: BatchProvider, monkeypatch: pytest.MonkeyPatch, switch: str
 ) -> None:
+    single_calls, sentence = _SEEN.get(switch, (0, ""))
+    monkeypatch.setenv("BATCH_PACE_S", "0.1")
     _write(pytester.path, 4, 2)
     batches.set(**_SWITCHES[switch], page=2)
     code, text = _run(pytester.path, batches, "--helmbench-batch")
     assert code == 1, text
     assert set(batches.billed.values()) == {1}
+    assert min(1, single_calls) <= batches.single_calls <= single_calls
+    assert text.count(sentence) == 1 or not sentence
     [(recorded,)] = rows(pytester.path / "helmbench.db", _SPENT)
     assert recorded == pytest.approx(batches.billed_usd)
     assert rows(pytester.path / "helmbench.db", "SELECT DISTINCT outcome FROM results ORDER BY 1") == [
         ("failed",),
         ("passed",),
     ]
+
+
+_FAILED: dict[str, object] = {"failed_batches": 1}
+_NO_BATCH = "test/good takes no batch at 127.0.0.1"
+_ENDS: dict[str, tuple[dict[str, object], str, str]] = {
+    "a line of 400": (
+        {"status_by_text": {"order 1?": 400}},
+        "rejected",
+        "the provider answered 400 (line 400)",
+    ),
+    "expired twice": ({"expired_batches": 2}, "batch_expired", "two batches have ended without"),
+    "failed": (_FAILED, "model_stopped", f"{_NO_BATCH}:PORT: invalid: refused"),
+    "refused": (
+        {"refused_creates": 1, "refused_status": 400},
+        "model_stopped",
+        f"{_NO_BATCH}:PORT: Error code: 400",
+    ),
+    "lines named each time": ({"failed_batches": 9, "failed_lines": [1]}, "model_stopped", _NO_BATCH),
+    "one call is too much": (
+        {"most_queued": 0, "failed_code": "token_limit_exceeded"},
+        "model_stopped",
+        _NO_BATCH,
+    ),
+    "no right": ({"poll_status": 401}, "in_batch", "its batch cannot be read: Error code: 401"),
+    "no output ever": ({"null_output": 10_000}, "in_batch", "the file of its results is missing"),
+}
+_OVER = {"poll_status": None, "null_output": 0}
+
+
+@pytest.mark.parametrize("end", _ENDS)
+def test_a_fault_that_ends_calls_says_why_and_a_resume_gets_all_answers(
+    pytester: pytest.Pytester, batches: BatchProvider, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    switches, reason, words = _ENDS[end]
+    monkeypatch.setenv("BATCH_PACE_S", "0.1")
+    _write(pytester.path, 2, 1)
+    batches.set(**switches, takes_s=0.1)
+    code, text = _run(pytester.path, batches, "--helmbench-batch", "-rs")
+    reasons = {
+        found for (found,) in rows(pytester.path / "helmbench.db", "SELECT DISTINCT reason FROM results")
+    }
+    assert (code, reasons - {None}) == (1, {reason}), text
+    assert words.replace("PORT", batches.url.rpartition(":")[2][:-3]) in text
+    if reason != "in_batch":
+        return
+    batches.set(**_OVER)
+    code, text = _run(pytester.path, batches, "--helmbench-batch", "--helmbench-resume")
+    assert code == 1, text
+    assert set(batches.billed.values()) == {1}
+    assert {state for (state,) in rows(pytester.path / "helmbench.db", "SELECT state FROM batches")} == {
+        "read"
+    }
 
 
 def test_a_killed_session_pays_for_no_body_twice(pytester: pytest.Pytester, batches: BatchProvider) -> None:

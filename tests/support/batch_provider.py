@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +30,7 @@ _PRICE = (1.0, 4.0)
 """USD per million tokens of prompt and completion, sent singly; a batch costs half."""
 _ORDER = re.compile(r"ANSWER:[ \t]*([^\n<]*)")
 _VERDICTS = ("GOOD", "MIDDLING", "BAD")
+_HTML = b"<html>busy</html>"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS files (id TEXT PRIMARY KEY, body BLOB);
 CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY, id TEXT, at REAL, row TEXT, looks INTEGER DEFAULT 0,
@@ -107,11 +108,13 @@ class _State:
         echo = asked.get("echo", "")
         states = {"completed": len(lines)}
         for kind in ("expired", "cancelled", "failed"):
-            if not strange and self.used_up(f"{kind}_batches"):
+            if not strange and (
+                self.used_up(f"{kind}_batches") or (kind == "failed" and self._is_full(lines))
+            ):
                 states = {kind: int(self.switch("answered_first", 0)) if kind != "failed" else 0}
         state, answered = next(iter(states.items()))
         for place, line in enumerate(lines[:answered]):
-            status = int(self.switch("line_status", {}).get(str(place), 200))
+            status = int(self.switch("line_status", {}).get(str(place), self.status_of(line["body"])))
             if status == 0:
                 continue  # the line is missing
             body = (
@@ -126,7 +129,11 @@ class _State:
                 self.do("INSERT INTO ledger VALUES (?, ?, ?)", digest, _usd(body) / 2, name)
         if self.switch("messy"):
             random.Random(number).shuffle(answers)
-            answers += [*answers[:1], '{"custom_id": "strange", "response": null}', '{"torn']
+            answers += [
+                *answers[:1],
+                '{"custom_id": "strange", "response": {"status_code": 200, "body": {}}}',
+                '{"torn',
+            ]
         row = {
             "id": name,
             "object": "batch",
@@ -140,7 +147,10 @@ class _State:
             "error_file_id": self.keep("\n".join(errors).encode()) if errors else None,
             "request_counts": {"total": len(lines), "completed": len(answers), "failed": len(errors)},
             "errors": {
-                "data": [{"code": self.switch("failed_code", "invalid"), "message": f"refused{echo}"}]
+                "data": [
+                    {"code": self.switch("failed_code", "invalid"), "message": f"refused{echo}", "line": line}
+                    for line in self.switch("failed_lines", [None])
+                ]
             },
         }
         self.do(
@@ -151,6 +161,21 @@ class _State:
             json.dumps(row),
         )
         return row
+
+    def _is_full(self, lines: Sequence[object]) -> bool:
+        """Return whether more lines would be in batches at once than is allowed."""
+        most = self.switch("most_queued")
+        rows = self.do(
+            "SELECT row FROM batches WHERE at + ? > ?", float(self.switch("takes_s", 0.2)), self.now
+        )
+        running = [row for (text,) in rows if (row := json.loads(text))["end"] != "failed"]
+        queued = sum(row["request_counts"]["total"] for row in running)
+        return most is not None and queued + len(lines) > most
+
+    def status_of(self, body: Mapping[str, Any]) -> int:
+        """Return how a body is answered, singly and in a batch."""
+        texts = self.switch("status_by_text", {})
+        return next((status for text, status in texts.items() if text in json.dumps(body)), 200)
 
     def keep(self, body: bytes) -> str:
         """Store a file and return its id."""
@@ -191,6 +216,8 @@ class _Handler(BaseHTTPRequestHandler):
             for name, value in json.loads(body).items():
                 state.do("INSERT OR REPLACE INTO switches VALUES (?, ?)", name, json.dumps(value))
             self._send(200, {})
+        elif path == "/v1/chat/completions" and (status := state.status_of(json.loads(body))) != 200:
+            self._send(status, {"error": {"message": f"line {status}"}})
         elif path == "/v1/chat/completions":
             asked = json.loads(body)
             answer = answer_to(asked)
@@ -216,7 +243,8 @@ class _Handler(BaseHTTPRequestHandler):
             )
         elif path == "/v1/batches":
             if state.used_up("refused_creates"):
-                self._send(500, {"error": {"message": "not stored"}})
+                status = int(state.switch("refused_status", 500))
+                self._send(status, {"error": {"message": "not stored", "code": state.switch("failed_code")}})
                 return
             echo = f" {self.headers['Authorization']}" if state.switch("echo") else ""
             row = state.create({**json.loads(body), "echo": echo})
@@ -272,19 +300,18 @@ class _Handler(BaseHTTPRequestHandler):
                 },
             )
         elif path.startswith("/v1/files/"):
-            html = b"<html>busy</html>" if state.used_up("html_results") else None
-            self._send(200, html or state.file(path.split("/")[3]))
+            self._send(200, _HTML if state.used_up("html_files") else state.file(path.split("/")[3]))
         else:
             self._send(404, {"error": {"message": "no such path"}})
 
     def _send_batch(self, name: str) -> None:
         state = self.state
-        status = state.switch("poll_status")
-        if state.used_up("missing_polls") or status is not None:
-            self._send(
-                status or 404,
-                {"error": {"message": "no such batch"}} if status != 200 else b"<html>busy</html>",
-            )
+        status = 404 if state.used_up("missing_polls") else state.switch("poll_status")
+        if state.used_up("html_polls"):
+            self._send(200, _HTML)
+            return
+        if status is not None:
+            self._send(status, {"error": {"message": f"no batch: {status}"}})
             return
         state.do("UPDATE batches SET looks = looks + 1 WHERE id = ?", name)
         found = state.do("SELECT row, at, looks FROM batches WHERE id = ?", name)
@@ -298,7 +325,7 @@ class _Handler(BaseHTTPRequestHandler):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         with contextlib.suppress(OSError):  # its client may have been killed
             self.send_response(status)
-            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Type", "text/html" if data == _HTML else "application/json")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)

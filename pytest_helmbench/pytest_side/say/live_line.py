@@ -72,7 +72,12 @@ class LiveLine:
         slow = coordinator.commits.slow_sentence() if coordinator.commits is not None else None
         if slow is not None:
             self._say(slow)
-        for sentence in (*self._long_limits(coordinator), *self._unreached(coordinator)):
+        said = (
+            *self._long_limits(coordinator),
+            *self._unreached(coordinator),
+            *coordinator.batch_sentences(),
+        )
+        for sentence in said:
             self._say(sentence)
         self.draw_if_due()
 
