@@ -85,7 +85,7 @@ def _measure_waiting(folder: Path, provider: BatchProvider, watched_s: float) ->
 def _measure_run(folder: Path, provider: BatchProvider, takes_s: float, *options: str) -> list[str]:
     """Run singly and in batches; return how money, verdicts, time and memory compare."""
     _begin(folder, provider, "singly.db", *options).wait()
-    singly_usd, before = provider.billed_usd, provider.batches
+    singly_usd, before, bodies = provider.billed_usd, provider.batches, provider.billed
     provider.set(takes_s=takes_s)
     began = time.monotonic()
     session = _begin(folder, provider, "batched.db", "--helmbench-batch", *options)
@@ -100,9 +100,10 @@ def _measure_run(folder: Path, provider: BatchProvider, takes_s: float, *options
     [(recorded,)] = rows(folder / "batched.db", "SELECT total(cost_usd) FROM calls")
     same = rows(folder / "singly.db", _VERDICTS) == rows(folder / "batched.db", _VERDICTS)
     made = provider.batches - before
+    twice = sum(count > 2 * bodies.get(body, 0) for body, count in provider.billed.items())
     return [
         f"verdicts equal: {same}; billed {usd:.6f} USD, recorded {recorded:.6f}, {usd / singly_usd:.3f} × singly",
-        f"bodies billed twice: {sum(count > 2 for count in provider.billed.values())}; {made} batches",
+        f"bodies billed twice: {twice}; {made} batches",
         f"{took_s:.0f} s; {took_s / (3 * takes_s):.2f} × three rounds of the provider; {most_kib / 1024:.0f} MiB",
     ]
 

@@ -117,9 +117,10 @@ class _State:
             status = int(self.switch("line_status", {}).get(str(place), self.status_of(line["body"])))
             if status == 0:
                 continue  # the line is missing
-            body = (
-                answer_to(line["body"]) if status == 200 else {"error": {"message": f"line {status}{echo}"}}
-            )
+            body: dict[str, Any] = {"error": {"message": f"line {status}{echo}"}}
+            if status == 200:
+                body = answer_to(line["body"])
+                body["choices"][0]["message"]["content"] += echo
             row = {"custom_id": line["custom_id"], "response": {"status_code": status, "body": body}}
             (answers if status == 200 else errors).append(
                 json.dumps({"id": f"r{place}", **row, "error": None})
