@@ -21,26 +21,26 @@ from pytest_helmbench.options.declarations import OPTIONS
 _COUNTED = {".py", ".js", ".cjs", ".mjs", ".sql", ".jinja", ".css"}
 _SLACK = 1.02
 """A figure of lines is set anew with every issue; between two issues, changes may exceed it by this factor."""
-_PACKAGE_LINES = 80_961
+_PACKAGE_LINES = 81_973
 _ROOM_LINES = {
-    "benchmarks/packs": 15_113,
-    "benchmarks/bench_packs": 5_239,
-    "benchmarks/scenario_trees": 5_413,
-    "benchmarks": 2_006,
-    "gateway": 7_962,
-    "run, results": 7_384,
-    "store": 5_155,
-    "reports, view, imports": 7_681,
-    "pytest_side": 5_175,
+    "benchmarks/packs": 14_885,
+    "benchmarks/bench_packs": 5_157,
+    "benchmarks/scenario_trees": 5_414,
+    "benchmarks": 2_033,
+    "gateway": 8_973,
+    "run, results": 7_513,
+    "store": 5_271,
+    "reports, view, imports": 7_711,
+    "pytest_side": 5_242,
     "speed": 328,
-    "sandbox": 4_207,
-    "engine": 1_702,
-    "core": 3_482,
+    "sandbox": 4_111,
+    "engine": 1_730,
+    "core": 3_494,
     "scoring": 2_644,
-    "cli": 2_928,
-    "files, judging, options, plugin": 4_542,
+    "cli": 2_910,
+    "files, judging, options, plugin": 4_557,
 }
-_TEST_LINES = 60_459
+_TEST_LINES = 61_800
 _MOST = {"modules": 410, "settings": 76, "commands": 20, "dependencies": 15}
 
 

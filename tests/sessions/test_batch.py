@@ -274,9 +274,9 @@ def test_a_killed_session_pays_for_no_body_twice(pytester: pytest.Pytester, batc
     batches.set(lost_creates=3, strangers=True)
     randomly = random.Random(42)
     ended = False
-    for _ in range(40):
+    for kills in range(40):
         session = _session(pytester.path, batches, "--helmbench-batch", "--helmbench-resume=or-start")
-        until_s = time.monotonic() + randomly.uniform(0.4, 2.5)
+        until_s = time.monotonic() + randomly.uniform(0.4, 2.5) + kills / 4  # on a busy machine, it ends too
         while time.monotonic() < until_s and not session.has_ended:
             time.sleep(0.02)
         if not session.kill_all() or _is_complete(pytester.path / "helmbench.db"):

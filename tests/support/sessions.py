@@ -43,7 +43,7 @@ def pytest_configure(config):
         import pytest_helmbench.gateway.batches as batches
 
         batches.GATHER_S = batches.FIRST_POLL_S = float(os.environ["BATCH_PACE_S"])
-        batches.LOOK_S = batches.FAULTY_S = 5 * batches.GATHER_S
+        batches.LOOK_S = batches.FAULTY_S = 10 * batches.GATHER_S
         batches.UNREADABLE_S = 40 * batches.GATHER_S
     if "KILL_AT" in os.environ:
         # At a call of the session's own, once what it has recorded before is on disk.
