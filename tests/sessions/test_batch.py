@@ -525,6 +525,28 @@ def test_a_model_without_batches_ends_the_session_before_any_call(
     assert "openai/gpt-4o-mini has no batch at openrouter" in text
 
 
+_FAST = ("type: latency_below", "seconds: 600")
+_BOUNDED: dict[str, tuple[str, ...]] = {
+    "alone": _FAST,
+    "combined": ("type: any", "of:", *(f"  {line}" for line in ("- type: latency_below", "  seconds: 600"))),
+    "every turn": ("each:", *(f"  {line}" for line in _FAST)),
+    "nothing": ("type: contains", "expected: done"),
+}
+
+
+@pytest.mark.parametrize("bound", _BOUNDED)
+def test_a_case_that_measures_its_calls_asks_singly(
+    pytester: pytest.Pytester, batches: BatchProvider, bound: str
+) -> None:
+    _write(pytester.path)
+    talk = {"PT1": Part("ANSWER: done", 5)}
+    evaluation = ("evaluation:", *(f"  {line}" for line in _BOUNDED[bound]))
+    write_tree(pytester.path / "benchmark", {"P9-B1-S1": Tree(evaluation, None, talk)})
+    code, text = _run(pytester.path, batches, "--helmbench-batch", "-kP9-B1")
+    assert code == 0, text
+    assert batches.single_calls == (bound != "nothing")
+
+
 _WINDOWS: dict[str, tuple[str, dict[str, object], dict[str, object]]] = {
     "gathering": ("5", {}, {}),
     "planned": ("0.2", {"upload_status": 503}, {"upload_status": None}),

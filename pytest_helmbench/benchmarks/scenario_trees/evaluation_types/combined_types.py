@@ -67,6 +67,10 @@ class CombinedRule(ReplyRule):
     rules: tuple[ReplyRule, ...]
     by_severity: bool = False
 
+    @property
+    def bounds_a_call(self) -> bool:
+        return any(rule.bounds_a_call for rule in self.rules)
+
     def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> RuleFinding:
         plain = replace(case, severity=0)
         parts: list[Evaluation] = []

@@ -57,6 +57,11 @@ class ConversationRule(CaseRule):
         return any(rule.by_severity for rule in self._rules)
 
     @property
+    def bounds_a_call(self) -> bool:
+        """Whether one of its rules measures how a single call went."""
+        return any(rule.bounds_a_call for rule in self._rules)
+
+    @property
     def _rules(self) -> tuple[ReplyRule | JudgeRule, ...]:
         of_turns = (rule for _, rule in self.turns)
         return tuple(rule for rule in (self.main, *of_turns, self.each) if rule is not None)
