@@ -525,6 +525,16 @@ def test_a_model_without_batches_ends_the_session_before_any_call(
     assert "openai/gpt-4o-mini has no batch at openrouter" in text
 
 
+def test_plain_lines_are_few_while_batches_are_waited_for(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path)
+    batches.set(takes_s=8)
+    code, text = _run(pytester.path, batches, "--helmbench-batch", "-kP1-B1", "-ohelmbench_heartbeat=1")
+    assert code == 1, text
+    assert 1 <= text.count("1 batch: 6 calls, ") <= 4, text
+
+
 _FAST = ("type: latency_below", "seconds: 600")
 _BOUNDED: dict[str, tuple[str, ...]] = {
     "alone": _FAST,

@@ -23,6 +23,7 @@ from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.scoring.intervals import Interval, rows_interval
 
 _DRAW_EVERY_S = 0.2
+_CALM_BEATS = 5  # between two plain lines while batches are waited for and nothing changes
 _LONG_LIMIT_S = 60.0
 _FEWEST_ROWS = 4
 # The terminal scrolls only the rows above its last one (DECSTBM), so nothing that pytest prints touches the line.
@@ -61,6 +62,7 @@ class LiveLine:
         self._terminal: bool | None = None
         self._expected_usd: float | None = None
         self._knows_price = False
+        self._counts: object = None
         config.add_cleanup(self.end)
 
     def tick(self) -> None:
@@ -90,9 +92,21 @@ class LiveLine:
             if now - self._drawn_at >= _DRAW_EVERY_S:
                 self._drawn_at = now
                 self._draw(coordinator)
-        elif self._printer() is not None and 0 < coordinator.settings.heartbeat_s <= now - self._printed_at:
+        elif self._printer() is not None and self._is_due(coordinator, now - self._printed_at):
             self._printed_at = now
             self._print(progress_text(self._progress(coordinator)) + _batch_words(coordinator))
+
+    def _is_due(self, coordinator: Coordinator, silent_s: float) -> bool:
+        """Return whether a plain line is due: with each beat, but seldom while batches are out and no count changes."""
+        beat_s, batches = coordinator.settings.heartbeat_s, coordinator.batches
+        if not 0 < beat_s <= silent_s:
+            return False
+        waits = batches.progress if batches is not None else (0, 0, 0)
+        before, self._counts = (
+            self._counts,
+            (waits, sum(tally.results for tally in coordinator.runs.tallies.values())),
+        )
+        return not waits[0] or before != self._counts or silent_s >= _CALM_BEATS * beat_s
 
     def end(self) -> None:
         """Remove the line, and give its row back to the terminal."""
