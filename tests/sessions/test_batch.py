@@ -523,6 +523,28 @@ def test_a_model_without_batches_ends_the_session_before_any_call(
     )
     assert code == 4, text
     assert "openai/gpt-4o-mini has no batch at openrouter" in text
+    code, text = _run(pytester.path, batches, "--helmbench-batch", "-x")
+    assert (code, batches.batches, batches.single_calls) == (4, 0, 0), text
+    assert "-x stops at a failure, and a batch is asked as a whole; nothing was called" in text
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_ctrl_c_waits_for_no_batch_and_a_resume_collects_it(
+    pytester: pytest.Pytester, batches: BatchProvider, workers: str
+) -> None:
+    _write(pytester.path, 4, 2)
+    batches.set(takes_s=3600)
+    session = _session(pytester.path, batches, "--helmbench-batch", workers)
+    database = pytester.path / "helmbench.db"
+    until(lambda: database.exists() and _states(database) == ["out"], "its calls are out")
+    session.interrupt(everybody=True)
+    assert session.end() == 2, session.text
+    assert "the same command with --helmbench-resume collects them" in session.text
+    batches.set(takes_s=0.2)
+    code, text = _run(pytester.path, batches, "--helmbench-batch", "--helmbench-resume")
+    assert code == 1, text
+    assert set(batches.billed.values()) == {1}
+    assert not batches.single_calls
 
 
 def test_plain_lines_are_few_while_batches_are_waited_for(
