@@ -184,11 +184,13 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_was(path: Path)
 def test_a_file_of_another_version_is_refused_by_name(path: Path) -> None:
     Store.open(path).close()
     with contextlib.closing(sqlite3.connect(path)) as conn, conn:
-        conn.executescript("PRAGMA user_version = 7; DROP VIEW v_costs; CREATE VIEW v_costs AS SELECT 1")
+        conn.executescript(
+            f"PRAGMA user_version = {VERSION + 1}; DROP VIEW v_costs; CREATE VIEW v_costs AS SELECT 1"
+        )
     with pytest.raises(StoreError) as refused:
         Store.open(path)
     assert str(refused.value) == (
-        f"{path}: written by another version of pytest-helmbench (form 7; this one knows form {VERSION})\n"
+        f"{path}: written by another version of pytest-helmbench (form {VERSION + 1}; this one knows form {VERSION})\n"
         "  hint: use the version that wrote it, or give another file with --helmbench-db=PATH"
     )
 
