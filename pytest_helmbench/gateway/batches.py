@@ -274,7 +274,7 @@ class Batches:
             return ""
         calls = sum(len(batch.permits) for batch in out)
         hosts = " and ".join(dict.fromkeys(batch.host for batch in out))
-        until = time.strftime("%a %H:%M", time.localtime(max(one.row.created_s for one in out) + _WINDOW_S))
+        until = _end_of_window(max(one.row.created_s for one in out))
         return f"{calls} call{'s are' if calls > 1 else ' is'} at {hosts} until {until}"
 
     @property
@@ -444,9 +444,8 @@ class Batches:
             else:
                 self._say(batch, "lines of no call, and second ones, in the results of a batch are ignored")
         if state.answered and not found:
-            raise WireError(
-                "its results have none of its lines", _MISSING
-            )  # asked singly, all would be paid twice
+            # Asked singly, all would be paid twice.
+            raise WireError("its results have none of its lines", _MISSING)
         return found
 
     def _faulty(self, batch: _Batch, error: WireError, began: float) -> None:
@@ -466,10 +465,9 @@ class Batches:
         left_s = self._leave_at - time.monotonic()
         if left_s < pause_s and batch.left is None:
             await asyncio.sleep(max(left_s, 0.0))
-            until = time.strftime("%a %H:%M", time.localtime(batch.row.created_s + _WINDOW_S))
-            self._leave(
-                batch, InBatchError(f"its call is in a batch until {until}; --helmbench-resume collects it")
-            )
+            until = _end_of_window(batch.row.created_s)
+            left = InBatchError(f"its call is in a batch until {until}; --helmbench-resume collects it")
+            self._leave(batch, left)
             self._limiter.leave(InBatchError("its call waits for money that calls in batches hold"))
         await asyncio.sleep(pause_s)
 
@@ -555,3 +553,7 @@ class Batches:
 
 def _place(endpoint: Endpoint) -> tuple[str, str]:
     return endpoint.base_url, endpoint.wire_model
+
+
+def _end_of_window(created_s: float) -> str:
+    return time.strftime("%a %H:%M", time.localtime(created_s + _WINDOW_S))

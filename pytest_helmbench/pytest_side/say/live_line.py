@@ -102,10 +102,8 @@ class LiveLine:
         if not 0 < beat_s <= silent_s:
             return False
         waits = batches.progress if batches is not None else (0, 0, 0)
-        before, self._counts = (
-            self._counts,
-            (waits, sum(tally.results for tally in coordinator.runs.tallies.values())),
-        )
+        results = sum(tally.results for tally in coordinator.runs.tallies.values())
+        before, self._counts = self._counts, (waits, results)
         return not waits[0] or before != self._counts or silent_s >= _CALM_BEATS * beat_s
 
     def end(self) -> None:

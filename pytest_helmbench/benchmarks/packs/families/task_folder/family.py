@@ -305,7 +305,7 @@ async def _credits_in(place: TaskPlace, box: LivingBox) -> dict[str, float]:
     """Return the credit of each criterion, in [0, 1]; one without a name where there is one.
 
     Raises:
-        ValueError: There is no usable reward, for the reason that it states.
+        ValueError: The reward cannot be used, for the reason that the error states.
     """
     found = await _plain_files(place, box, posixpath.dirname(REWARDS[0]), _LARGEST_LOGS)
     if found is None:  # there is much beside them
