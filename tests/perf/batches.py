@@ -20,6 +20,7 @@ from batch_provider import BatchProvider
 from trees import Part, Tree, category, judged_twice, rows, write_tree
 
 _PER_SCENARIO = 200
+_UNASKED = ("-o", "helmbench_ask_above=1000")
 _TURN = "## Turn {0}\n\nANSWER: done {1}.{0}"
 _MODELS = "models:\n" + "".join(
     f"  - {{id: test/{name}, batch: openai, price: {{input: 1, output: 4}}}}\n" for name in ("good", "judge")
@@ -56,7 +57,7 @@ def _begin(folder: Path, provider: BatchProvider, database: str, *options: str) 
     ]
     with (folder / "output.txt").open("ab") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", "pytest", "-q", "benchmark", *arguments, *options],
+            [sys.executable, "-m", "pytest", "-q", "benchmark", *_UNASKED, *arguments, *options],
             cwd=folder,
             stdout=output,
             stderr=output,
