@@ -14,7 +14,7 @@ from pytest_helmbench.gateway.backend import ReplyQuery
 from pytest_helmbench.gateway.call import Call
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import RawAnswer
-from pytest_helmbench.gateway.prices import BATCH_PRICE, price_of, token_price
+from pytest_helmbench.gateway.prices import price_of, token_price
 from pytest_helmbench.gateway.providers.provider import credible_usd
 from pytest_helmbench.gateway.replies import encode
 from pytest_helmbench.gateway.requests import (
@@ -120,16 +120,16 @@ class Attempt:
         unanswered: bool = False,
         reserved_usd: float = 0.0,
     ) -> AttemptRecord:
-        """Return the row of this attempt.
+        """Return the row of this attempt: of a `reply`, or of a `fault`, whose class and text are in `error`.
 
-        Args:
-            answer: What came, None for nothing: a `reply`, or a `fault`, of which `error` has class and text.
-            unanswered: It was sent, and the provider may bill it, of what the budget has `reserved_usd`.
+        The provider may bill one that was sent and is `unanswered`: the budget counts `reserved_usd` for it.
         """
         call, said = self.request.call, reply or fault
         usage, origin = said.usage if said else Usage(), call.origin
         return AttemptRecord(
-            **{name: getattr(origin, name) for name in ("run_id", "code", "repetition")},
+            run_id=origin.run_id,
+            code=origin.code,
+            repetition=origin.repetition,
             criterion=call.criterion,
             purpose=call.purpose,
             sequence=call.sequence,
@@ -162,10 +162,7 @@ class Attempt:
 
     def priced(self, usage: Usage, provider_model: str | None) -> Usage:
         """Return usage with what it has cost, at the price of a batch where it went in one."""
-        priced = priced_usage(self.request.call, usage, provider_model)
-        if self.batch is None or usage.cost_usd is not None or priced.cost_usd is None:
-            return priced
-        return replace(priced, cost_usd=priced.cost_usd * BATCH_PRICE)
+        return priced_usage(self.request.call, usage, provider_model, batched=self.batch is not None)
 
     def _latency_ms(self, answer: RawAnswer | None) -> float | None:
         if answer is not None or self.batch is not None:
@@ -194,9 +191,9 @@ def cut_by_budget(call: Call, reply: Reply) -> Fault:
     )
 
 
-def priced_usage(call: Call, usage: Usage, provider_model: str | None) -> Usage:
+def priced_usage(call: Call, usage: Usage, provider_model: str | None, *, batched: bool = False) -> Usage:
     """Return the usage with its cost: the provider's own figure, else a price list's, else unknown."""
     if usage.cost_usd is not None:
         return usage
-    cost_usd = price_of(usage, call.entry.price, call.endpoint, provider_model)
+    cost_usd = price_of(usage, call.entry.price, call.endpoint, provider_model, batched=batched)
     return replace(usage, cost_usd=credible_usd(cost_usd))

@@ -23,7 +23,6 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.batch_wire import WIRES, BatchFault, BatchState, BatchWire, WireError
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import InBatchError, ModelStoppedError, Permit, PermitRequest
-from pytest_helmbench.gateway.prices import BATCH_PRICE
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 GATHER_S = 5.0
@@ -235,7 +234,7 @@ class Batches:
         while True:
             batch = self._held.get(key)
             if batch is None:
-                permit = await self._limiter.reserve(line.request, BATCH_PRICE) if self._gathers else None
+                permit = await self._limiter.reserve(line.request) if self._gathers else None
                 if permit is None:
                     return BatchAnswer()
                 if key in self._held:

@@ -29,6 +29,7 @@ from pytest_helmbench.gateway.permits import (
     RefusedError,
     SessionLimits,
 )
+from pytest_helmbench.gateway.prices import HALF
 
 _UNPRICED_TRIES = 3  # calls that may go unanswered before a budget is given up for want of a price
 
@@ -265,13 +266,10 @@ class Limiter:
             state.shared.paused_until = max(state.shared.paused_until, now + result.pause_s)
         self._dispatch()
 
-    async def reserve(self, request: PermitRequest, share: float) -> Permit | None:
+    async def reserve(self, request: PermitRequest) -> Permit | None:
         """Wait until the budget can pay a call that goes in a batch: it takes no place, and no rate.
 
         The bound that is sent counts until a reply was longer: a batch of few calls, to learn, would take a day.
-
-        Args:
-            share: Of the price of a single call.
 
         Returns:
             None for a call that has to go alone, since its price is a guess: it goes singly.
@@ -287,7 +285,7 @@ class Limiter:
                 cost = self._cost(state, request, -1)
                 if cost is None:
                     return None
-                cost *= share
+                cost *= state.limits.batch_share or HALF
                 if not self.budget.can_ever_pay(cost):
                     self.refused_for_budget += 1
                     raise BudgetSpentError(self._spent_sentence(cost))

@@ -62,6 +62,7 @@ class ModelLimits:
         requests_per_minute: None for no bound.
         tokens_per_minute: Prompt and completion tokens; None for no bound.
         price: None when unknown.
+        batch_share: Part of that price that a call in a batch costs at most; None where no list says it.
         free: Calls cost nothing (embedded models).
         largest_output: Tokens of a completion that no bound holds; a budget reserves for it where a server may take no
             notice of the bound.
@@ -77,6 +78,7 @@ class ModelLimits:
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     price: Price | None = None
+    batch_share: float | None = None
     free: bool = False
     largest_output: int = 0
     items: bool = False

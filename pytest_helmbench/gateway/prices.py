@@ -17,8 +17,9 @@ from pytest_helmbench.gateway.providers.provider import PricePlace, Provider, am
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
 
-BATCH_PRICE = 0.5
-"""A call in a batch costs so much of its price singly; each provider with batches that is known here says so."""
+HALF = 0.5
+"""The part of a single price that a call in a batch is assumed to cost, where no list has a price for it."""
+_IN_BATCH = {"processing": "batch"}
 _SAMPLE_TOKENS = 1_000  # below every step of a tiered price
 _MOST_TOKENS = 10**9  # of a call; no model takes or writes more
 
@@ -178,8 +179,30 @@ def context_tokens(endpoint: Endpoint) -> int | None:
     return None if place is None else _calculated(place).model.context_window
 
 
+def batch_share(entry_price: Price | None, endpoint: Endpoint) -> float | None:
+    """Return the part of the price of a single call that one in a batch costs at most; None where no list says it.
+
+    Args:
+        entry_price: `price` of models.yml; see `token_price`.
+        endpoint: Who is asked.
+    """
+    if (entry_price is not None and not entry_price.only_raises) or _is_unlisted(endpoint):
+        return None
+    place = _first_priced(endpoint.server.price_places(endpoint.wire_model, endpoint.base_url))
+    if place is None or not _lists_batches(place):
+        return None
+    singly, batched = (_calculated(place, batched=one) for one in (False, True))
+    prices = (singly.input_price, batched.input_price), (singly.output_price, batched.output_price)
+    return float(max((in_batch / alone for alone, in_batch in prices if alone), default=1))
+
+
 def price_of(
-    usage: Usage, entry_price: Price | None, endpoint: Endpoint, provider_model: str | None
+    usage: Usage,
+    entry_price: Price | None,
+    endpoint: Endpoint,
+    provider_model: str | None,
+    *,
+    batched: bool = False,
 ) -> float | None:
     """Return the USD of one call by its tokens; None when price or tokens are unknown.
 
@@ -188,6 +211,7 @@ def price_of(
         entry_price: `price` of models.yml; it goes before the list, or raises it.
         endpoint: Who was asked.
         provider_model: Who answered; goes before the model that was asked, where the list knows it.
+        batched: It was in a batch.
     """
     if entry_price == _FREE or (entry_price is None and _is_free(endpoint)):
         return 0.0
@@ -199,14 +223,15 @@ def price_of(
     tokens = (usage.prompt_tokens, usage.completion_tokens, read, written)
     stated = None
     if entry_price is not None:
-        stated = entry_price.usd(*tokens)
+        stated = entry_price.usd(*tokens) * (HALF if batched else 1)
         if not entry_price.only_raises or _is_free(endpoint):
             return stated
     models = () if _is_unlisted(endpoint) else filter(None, (provider_model, endpoint.wire_model))
     for model in models:
         place = _first_priced(endpoint.server.price_places(model, endpoint.base_url))
         if place is not None:
-            return max(float(_calculated(place, tokens).total_price), stated or 0.0)
+            listed = float(_calculated(place, tokens, batched=batched).total_price)
+            return max(listed * (HALF if batched and not _lists_batches(place) else 1), stated or 0.0)
     return stated
 
 
@@ -252,12 +277,22 @@ def _has_price(place: PricePlace) -> bool:
     return known or place.model.endswith(":free")
 
 
-def _calculated(place: PricePlace, tokens: tuple[int, int, int, int] = (1, 1, 0, 0)) -> PriceCalculation:
+def _lists_batches(place: PricePlace) -> bool:
+    variants = _calculated(place).model.price_variants or ()
+    return any(variant.when == _IN_BATCH for variant in variants)
+
+
+def _calculated(
+    place: PricePlace, tokens: tuple[int, int, int, int] = (1, 1, 0, 0), *, batched: bool = False
+) -> PriceCalculation:
     """Return what the list says of tokens: see `Price.usd` for what they are."""
     import genai_prices  # takes 0.2 s: where a price is looked up
 
     names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
     used = genai_prices.Usage(**dict(zip(names, tokens, strict=True)))
+    context = _IN_BATCH if batched else None
     if place.api_url is not None:
-        return genai_prices.calc_price(used, place.model, provider_api_url=place.api_url)
-    return genai_prices.calc_price(used, place.model, provider_id=place.provider_id)
+        return genai_prices.calc_price(
+            used, place.model, provider_api_url=place.api_url, price_context=context
+        )
+    return genai_prices.calc_price(used, place.model, provider_id=place.provider_id, price_context=context)

@@ -25,7 +25,7 @@ from pytest_helmbench.gateway.baselines.schema_answer import BASELINE_IDS
 from pytest_helmbench.gateway.batch_wire import WIRES
 from pytest_helmbench.gateway.open_files import calls_that_fit, open_files
 from pytest_helmbench.gateway.permits import ModelLimits
-from pytest_helmbench.gateway.prices import context_tokens, is_confirmed, token_price
+from pytest_helmbench.gateway.prices import batch_share, context_tokens, is_confirmed, token_price
 from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
 from pytest_helmbench.gateway.providers.endpoints import (
     Endpoint,
@@ -232,6 +232,7 @@ def _model_limits(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> 
         requests_per_minute=settings.rate(entry.requests_per_minute),
         tokens_per_minute=settings.rate(entry.tokens_per_minute),
         price=token_price(entry.price, endpoint),
+        batch_share=batch_share(entry.price, endpoint),
         free=endpoint.server.embedded,
         largest_output=0 if settings.max_cost_usd is None else _largest_output(endpoint),
         server=own or None,

@@ -326,7 +326,7 @@ async def test_what_the_largest_output_leaves_no_money_for_goes_alone_unless_the
 
 async def test_calls_of_batches_that_wait_for_money_all_end() -> None:
     gate = _gate(ModelLimits("m", 4, price=_CENT), max_cost_usd=0.02)
-    asks = [asyncio.create_task(gate.reserve(_ask(max_tokens=4000), 0.5)) for _ in range(6)]
+    asks = [asyncio.create_task(gate.reserve(_ask(max_tokens=4000))) for _ in range(6)]
     await asyncio.sleep(0.01)
     [first] = [task for task in asks if task.done()]
     asks[1].cancel()  # in the turn in which it is its turn
@@ -340,9 +340,9 @@ async def test_calls_of_batches_that_wait_for_money_all_end() -> None:
 
 async def test_in_a_batch_the_bound_that_is_sent_counts_until_a_reply_was_longer() -> None:
     gate = _gate(ModelLimits("m", 4, price=_CENT, largest_output=4000), max_cost_usd=0.1)
-    held = [await gate.reserve(_ask(), 0.5) for _ in range(2)]
+    held = [await gate.reserve(_ask()) for _ in range(2)]
     assert [round(one.reserved_usd, 3) for one in held if one] == [0.005, 0.005]
     gate.settle(gate.hold(_ask(), 0.0), _reply(completion_tokens=3000))
-    longer = await gate.reserve(_ask(), 0.5)
+    longer = await gate.reserve(_ask())
     assert longer is not None
     assert longer.reserved_usd == pytest.approx(0.02)

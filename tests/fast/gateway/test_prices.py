@@ -7,7 +7,7 @@ from rights import granted
 
 from pytest_helmbench.core.model import ModelEntry, Price
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.prices import is_confirmed, price_of, token_price
+from pytest_helmbench.gateway.prices import batch_share, is_confirmed, price_of, token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, replay_endpoint, resolve_endpoint
 
 KEYS = {"OPENROUTER_API_KEY": "k"}
@@ -99,3 +99,37 @@ def test_tokens_read_from_a_cache_and_put_into_it_have_prices_of_their_own() -> 
     assert written == pytest.approx(listed.cache_write)
     # A budget reserves what a prompt costs that goes into the cache whole.
     assert listed.most_usd(1_000_000, 0) == pytest.approx(listed.cache_write)
+
+
+@pytest.mark.parametrize(
+    ("model", "base_url", "price", "usage", "share", "usd"),
+    [
+        ("openai/gpt-4o-mini", "https://api.openai.com/v1", None, TOKENS, 0.5, 0.375),
+        ("openai/gpt-4o-mini", "https://proxy.example.com/v1", None, TOKENS, 0.5, 0.375),
+        # The list has no price of its own for cached tokens in batches.
+        ("openai/gpt-4o-mini", "https://api.openai.com/v1", None, Usage(1_000_000, 0, 1_000_000), 0.5, 0.075),
+        ("openai/gpt-4o-mini", None, None, TOKENS, None, 0.375),
+        ("openai/gpt-4o-mini", "https://api.openai.com/v1", Price(1.0, 2.0), TOKENS, None, 1.5),
+        (
+            "openai/gpt-4o-mini",
+            "https://api.openai.com/v1",
+            Price(1.0, 2.0, only_raises=True),
+            TOKENS,
+            0.5,
+            1.5,
+        ),
+        ("test/good", "https://proxy.example.com/v1", None, TOKENS, None, None),
+        ("ollama/llama3", None, None, TOKENS, None, 0.0),
+    ],
+)
+def test_a_call_in_a_batch_costs_what_the_list_says_else_half(
+    model: str,
+    base_url: str | None,
+    price: Price | None,
+    usage: Usage,
+    share: float | None,
+    usd: float | None,
+) -> None:
+    asked = endpoint(model, base_url)
+    assert batch_share(price, asked) == share
+    assert price_of(usage, price, asked, None, batched=True) == (None if usd is None else pytest.approx(usd))
