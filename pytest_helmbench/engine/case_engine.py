@@ -173,9 +173,7 @@ class CaseRunner:
             settings=self._settings,
             judges=self._judges,
         )
-        case = self._case(job)
-        progress.let_wait(may_wait=job.may_wait and not case.rule.bounds_a_call)
-        return await job.work.perform(case, context)
+        return await job.work.perform(self._case(job), context)
 
     def _case(self, job: CaseJob) -> Case:
         try:

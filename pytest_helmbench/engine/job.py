@@ -178,9 +178,9 @@ class CaseJob(ABC):
         return False
 
     @property
-    def may_wait(self) -> bool:
-        """Whether its calls may go in a batch: none of them is made by foreign code that waits for it."""
-        return True
+    def goes_singly(self) -> bool:
+        """Whether none of its calls may go in a batch: foreign code waits for them, or its rule measures them."""
+        return not self.is_one_question
 
     @property
     def skip_reason(self) -> str | None:

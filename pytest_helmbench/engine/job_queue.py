@@ -34,6 +34,10 @@ class Queued(Protocol):
     def model_id(self) -> str:
         """The model id."""
 
+    @property
+    def goes_singly(self) -> bool:
+        """Whether none of its calls may go in a batch."""
+
 
 JobT = TypeVar("JobT", bound=Queued)
 
@@ -47,7 +51,7 @@ class Progress(CallWatch, Generic[JobT]):
         self.sending = 0
         self.has_sent = False
         self.given_up = ""
-        self.may_wait = False
+        self.may_wait = not job.goes_singly
         self.started = time.monotonic()
         self._refused = False
 
@@ -56,10 +60,6 @@ class Progress(CallWatch, Generic[JobT]):
         if self._queue.cancelled is not None:
             self._refused = True
             raise asyncio.CancelledError(self._queue.cancelled)
-
-    def let_wait(self, *, may_wait: bool) -> None:
-        """Say whether calls of the job may go in a batch."""
-        self.may_wait = may_wait
 
     def check_whole(self) -> None:
         """Raise `asyncio.CancelledError` where the end of the run has kept a request of the job from being sent.

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -38,8 +39,18 @@ class PriceSpan:
     def __add__(self, other: PriceSpan) -> PriceSpan:
         return PriceSpan(self.low + other.low, self.expected + other.expected, self.high + other.high)
 
+    def __mul__(self, factor: float) -> PriceSpan:
+        return PriceSpan(self.low * factor, self.expected * factor, self.high * factor)
 
-def price_span(run: PlannedRun, target: Target, loaded: Loaded, repeat: int, db: Path) -> PriceSpan | None:
+
+def price_span(
+    run: PlannedRun,
+    target: Target,
+    loaded: Loaded,
+    repeat: int,
+    db: Path,
+    shares: Mapping[str, float] = MappingProxyType({}),
+) -> PriceSpan | None:
     """Return what a run may cost with its judge, or None when a price is unknown.
 
     Args:
@@ -48,13 +59,17 @@ def price_span(run: PlannedRun, target: Target, loaded: Loaded, repeat: int, db:
         loaded: The benchmark of the run; the history is its own.
         repeat: Repetitions per case.
         db: Results file; it need not exist.
+        shares: Parts of their price that calls in batches cost, by the id of their model.
     """
     of_scenario = Counter(map(loaded.scenario_of, run.codes))
     cases = Counter({scenario: count * repeat for scenario, count in of_scenario.items()})
     calls = Counter({code: -(-count * run.calls // max(1, run.tests)) for code, count in cases.items()})
     benchmark = BenchmarkKey(loaded.outline.name, loaded.outline.kind, place_of(loaded.root, db))
     history = _history(db, benchmark, run.model, "case")
+    batched = max(0.0, 1 - sum(run.singly.values()) / max(1, run.tests))
     own = _span(target.model, calls, run.prompt_tokens, run.max_tokens, history)
+    if own is not None:
+        own *= 1 - batched * (1 - shares.get(target.model.entry.id, 1))
     verdicts = +Counter({code: count * loaded.judge_calls(code) for code, count in cases.items()})
     for judge in target.judges if verdicts else ():
         judged = _span(
@@ -66,7 +81,7 @@ def price_span(run: PlannedRun, target: Target, loaded: Loaded, repeat: int, db:
         )
         if own is None or judged is None:
             return None
-        own += judged
+        own += judged * (1 - batched * (1 - shares.get(judge.entry.id, 1)))
     return own
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -45,6 +45,7 @@ class PlannedRun:
         packed_codes: The planned case codes, one per line, compressed.
         places: Hosts, and variables of keys, where prompts do not go to a provider's own server.
         open_ended: Some of its cases may ask more than that: tools, packs and agents decide that themselves.
+        singly: Cases that go in no batch, counted by family.
         broken: Cases of its benchmark that were selected and cannot run.
     """
 
@@ -65,6 +66,7 @@ class PlannedRun:
     packed_codes: bytes
     later_calls: int = 0
     open_ended: bool = False
+    singly: Mapping[str, int] = field(default_factory=dict)
     may_ask_judge: bool = False
     places: tuple[str, ...] = ()
     broken: tuple[BrokenCase, ...] = ()
@@ -105,6 +107,7 @@ class PlannedRun:
             evaluations=round(self.evaluations * share),
             judge_calls=repeat * verdicts * len(self.judges),
             unasked=round(self.unasked * share),
+            singly={family: round(count * share) for family, count in self.singly.items()},
             prompt_tokens=round(self.prompt_tokens * share),
             judge_prompt_tokens=round(self.judge_prompt_tokens * share),
             may_ask_judge=self.may_ask_judge and bool(codes),
@@ -182,6 +185,7 @@ def plan_jobs(
     """
     counts: dict[Target, Counter[str]] = {}
     codes: dict[Target, dict[str, None]] = {}
+    singly: dict[Target, Counter[str]] = {}
     for job in jobs:
         count = counts.setdefault(job.target, Counter())
         codes.setdefault(job.target, {})[job.code] = None
@@ -193,13 +197,19 @@ def plan_jobs(
         count["evaluations"] += job.evaluations
         count["later_calls"] += job.calls - 1
         count["open_ended"] += job.is_open_ended
+        if job.goes_singly:
+            singly.setdefault(job.target, Counter())[job.family] += 1
         count["judge"] += judge_calls
         count["may_ask_judge"] += job.may_ask_judge
         if verdicts and not (judges and all(judge.usable for judge in judges)):
             count["unasked"] += job.calls + judge_calls
         count["judge_prompt"] += judge_calls * (characters + JUDGE_WORDING_CHARACTERS) // CHARACTERS_PER_TOKEN
     runs = tuple(
-        replace(_planned(target, count, codes[target]), broken=tuple(broken.get(target.benchmark, ())))
+        replace(
+            _planned(target, count, codes[target]),
+            broken=tuple(broken.get(target.benchmark, ())),
+            singly=singly.get(target, {}),
+        )
         for target, count in counts.items()
     )
     return Plan(runs, dry_run or not any(run.usable for run in runs), scope)

@@ -109,7 +109,7 @@ def test_a_session_that_leaves_its_batches_is_collected_round_by_round(
     assert "with --helmbench-resume collects them" in text
     assert rows(pytester.path / "helmbench.db", "SELECT DISTINCT reason FROM results") == [("in_batch",)]
     assert rows(pytester.path / "helmbench.db", "SELECT status FROM evaluation_runs") == [("partial",)]
-    assert "batch: test/good and test/judge at 127.0.0.1" in text
+    assert "batch: test/good and its judge at 127.0.0.1" in text
     _check_what_is_said_of_a_waiting_run(pytester, batches)
     again_code, _ = _run(pytester.path, batches, "--helmbench-batch=0", "--helmbench-resume")
     assert (again_code, batches.batches) == (0, made + 1)
@@ -526,6 +526,29 @@ def test_a_model_without_batches_ends_the_session_before_any_call(
     code, text = _run(pytester.path, batches, "--helmbench-batch", "-x")
     assert (code, batches.batches, batches.single_calls) == (4, 0, 0), text
     assert "-x stops at a failure, and a batch is asked as a whole; nothing was called" in text
+
+
+def test_the_first_line_says_both_prices_and_what_goes_singly(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path, 2, 1)
+    measured = Tree(("evaluation:", *(f"  {line}" for line in _FAST)), None, {"PT1": Part("ANSWER: done", 5)})
+    write_tree(pytester.path / "benchmark", {"P9-B1-S1": measured})
+    models = _MODELS.format("openai") + "  - {id: openai/gpt-4o-mini, batch: openai}\n"
+    (pytester.path / "models.yml").write_text(models, encoding="utf-8")
+    _, text = _run(pytester.path, batches, "--helmbench-batch=0", "--helmbench-model=openai/gpt-4o-mini")
+    cost = r"about ([\d.]+) instead of ([\d.]+) USD \(half the price is assumed of test/good, test/judge\)"
+    said = re.search(
+        rf"batch: test/good and openai/gpt-4o-mini and their judge at 127.0.0.1:\d+, {cost}, within 24 h;"
+        " singly: 2 cases of latency_below",
+        " ".join(text.split()),
+    )
+    assert said, text
+    assert 0.5 < float(said[1]) / float(said[2]) < 0.6
+    _, text = _run(pytester.path, batches, "--helmbench-batch=0", "-kP9")
+    assert "batch: test/good at" in text
+    assert "within 24 h; singly: 1 case of latency_below" in " ".join(text.split())
+    assert "instead of" not in text
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])

@@ -94,7 +94,6 @@ class BenchPackJob(CaseJob):
 
     is_one_question = False
     """The pack asks what it likes."""
-    may_wait = False
 
     @property
     def code(self) -> str:

@@ -205,7 +205,6 @@ class HandWrittenJob(CaseJob):
         """One at least, where it uses the fixture."""
         return int(self.test.rule.asks_judge)
 
-    may_wait = False
     is_one_question = False
     """Only its code knows what it will ask."""
     runs_anew = True

@@ -111,6 +111,10 @@ class TreeJob(CaseJob):
         return self.combination.scenario.toolbox is not None
 
     @property
+    def goes_singly(self) -> bool:
+        return self.combination.scenario.rule.bounds_a_call
+
+    @property
     def severity(self) -> int:
         return self.combination.severity
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,8 +19,8 @@ from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.work import Route
 from pytest_helmbench.gateway.backend import CacheMode
 from pytest_helmbench.gateway.local_answers import check_function
-from pytest_helmbench.gateway.prices import BATCH_PRICE
-from pytest_helmbench.gateway.providers.endpoints import Unusable
+from pytest_helmbench.gateway.prices import HALF
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.options.settings import DEFAULT_CONCURRENCY
 from pytest_helmbench.pytest_side.say.printing import printed, shown_path
 from pytest_helmbench.reports.comparison_lines import gone_text
@@ -31,6 +32,7 @@ from pytest_helmbench.run.targets import (
     batched_models,
     calls_at_a_time,
     few_open_files,
+    model_limits,
     session_concurrency,
     unbatched_model,
 )
@@ -276,18 +278,26 @@ class Announcer:
                 f"{why}; nothing was called\n  hint: {hint}, or leave --helmbench-batch out"
             )
 
-    def _batch_line(self, targets: Sequence[Target], span: PriceSpan | None) -> str:
-        """Return which models are asked in batches, and what that costs; empty where none is."""
-        settings = self._coordinator.settings
-        batched = batched_models(targets, settings) if settings.batch is not None else {}
-        if not batched:
+    def _batch_line(self, plan: Plan, targets: Sequence[Target], span: PriceSpan | None) -> str:
+        """Return which models are asked in batches, what that costs, and what goes singly; empty without the option."""
+        if self._coordinator.settings.batch is None:
             return ""
-        hosts = dict.fromkeys(urlsplit(endpoint.base_url).netloc for _, endpoint in batched.values())
-        cost = ""
-        if span is not None and span.high:
-            half = usd(span.expected * BATCH_PRICE)
-            cost = f", about {half} instead of {usd(span.expected)} USD (half the price is assumed)"
-        return f"helmbench: batch: {' and '.join(batched)} at {' and '.join(hosts)}{cost}, within 24 h"
+        shares = _batch_shares(self._coordinator, targets)
+        by_host: dict[str, list[str]] = {}
+        for model, (host, name) in _batch_names(targets).items():
+            by_host.setdefault(host if model in shares else "", []).append(name)
+        alone, cost = plan_price(plan, self._coordinator, singly=True), ""
+        if span is not None and alone is not None and span.expected < alone.expected:
+            assumed = [model for model, share in shares.items() if share is None]
+            whose = "" if len(assumed) == len(shares) else f" of {listed(assumed)}"
+            cost = f", about {usd(span.expected)} instead of {usd(alone.expected)} USD"
+            cost += f" (half the price is assumed{whose})" if assumed else ""
+        families = sum((Counter(run.singly) for run in plan.runs), Counter[str]())
+        alone_names = by_host.pop("", [])
+        alone_names += [f"{count_text(count, 'case')} of {family}" for family, count in families.items()]
+        asked = " and ".join(f"{' and '.join(names)} at {host}" for host, names in by_host.items())
+        singly = f"; singly: {', '.join(alone_names)}" if alone_names else ""
+        return f"helmbench: batch: {f'{asked}{cost}, within 24 h' if asked else 'none'}{singly}"
 
     def _share_line(self, plan: Plan, shard: Shard) -> str:
         """Return the share of this shard: cases, money, calls in flight and rates, each of the whole."""
@@ -356,7 +366,7 @@ class Announcer:
             if target.judges
         )
         lines += [f"helmbench: judged by {', '.join(panels)}"] if panels else []
-        batch = self._batch_line(targets, span)
+        batch = self._batch_line(left, targets, span)
         lines += [batch] if batch else []
         lines += [f"helmbench: {run.model} is skipped: {run.why_not}" for run in plan.runs if not run.usable]
         return lines
@@ -392,21 +402,51 @@ class Announcer:
         refuse_unknown_floors(self._coordinator, plan)
 
 
-def run_price(run: PlannedRun, coordinator: Coordinator) -> PriceSpan | None:
-    """Return the possible cost of a run; None where a price is unknown."""
-    loaded = coordinator.library.load(Path(run.benchmark))
-    settings = coordinator.settings
-    return price_span(run, coordinator.runs.targets[run.key], loaded, settings.repeat, settings.db)
+def _batch_shares(coordinator: Coordinator, targets: Iterable[Target]) -> dict[str, float | None]:
+    """Return the models whose calls go in batches, each with its part of the price; None where no list says it."""
+    settings, targets = coordinator.settings, tuple(targets)
+    if settings.batch is None:
+        return {}
+    limits = model_limits(targets, settings)
+    return {model: limits[model].batch_share for model in batched_models(targets, settings)}
 
 
-def plan_price(plan: Plan, coordinator: Coordinator) -> PriceSpan | None:
-    """Return the possible cost of a session; None where a price is unknown."""
+def _batch_names(targets: Sequence[Target]) -> dict[str, tuple[str, str]]:
+    """Return host and name of models and judges by id; the only judge is `its judge`."""
+    models = {target.model.entry.id: target.model for target in targets}
+    judges = {judge.entry.id: judge for target in targets for judge in target.judges}
+    whose = "its judge" if len(models) == 1 else "their judge"
+    return {
+        model: (
+            urlsplit(route.endpoint.base_url).netloc,
+            whose if model not in models and len(judges) == 1 else model,
+        )
+        for model, route in {**models, **judges}.items()
+        if isinstance(route.endpoint, Endpoint)
+    }
+
+
+def run_price(run: PlannedRun, coordinator: Coordinator, *, singly: bool = False) -> PriceSpan | None:
+    """Return the possible cost of a run; None where a price is unknown.
+
+    Args:
+        singly: As if none of its calls went in a batch.
+    """
+    loaded, settings = coordinator.library.load(Path(run.benchmark)), coordinator.settings
+    target = coordinator.runs.targets[run.key]
+    shares = {} if singly else _batch_shares(coordinator, [target])
+    in_batches = {model: share or HALF for model, share in shares.items()}
+    return price_span(run, target, loaded, settings.repeat, settings.db, in_batches)
+
+
+def plan_price(plan: Plan, coordinator: Coordinator, *, singly: bool = False) -> PriceSpan | None:
+    """Return the possible cost of a session; None where a price is unknown; see `run_price`."""
     total = _FREE
     if coordinator.settings.cache_mode is CacheMode.ONLY:
         return total
     for run in plan.runs:
         if run.usable or plan.dry:
-            span = run_price(run, coordinator)
+            span = run_price(run, coordinator, singly=singly)
             if span is None:
                 return None
             total += span

@@ -14,7 +14,7 @@ from pytest_helmbench.store.table_rows import from_row, named_rows
 
 @dataclass(frozen=True, slots=True)
 class CostRange:
-    """The range of USD per answered call of one scenario; unknown costs are left out."""
+    """The range of USD per call of one scenario that was answered singly; unknown costs are left out."""
 
     low: float
     mean: float
@@ -75,6 +75,7 @@ _HISTORY = """
         AND coalesce(evaluation_runs.benchmark_place, '') = :place AND llms.name = :model AND calls.purpose = :purpose
         AND (:judge IS NULL OR calls.judge = :judge)
         AND calls.from_cache = 0 AND calls.response_id IS NOT NULL AND calls.cost_usd IS NOT NULL
+        AND calls.batch IS NULL
     GROUP BY scenarios.full_code
 """
 # A run of another tool has no calls: its costs stand with its results.

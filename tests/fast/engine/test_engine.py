@@ -25,6 +25,7 @@ _GRACE_S = 0.2
 class _Job:
     name: str
     model_id: str = "m"
+    goes_singly: bool = False
 
 
 _Work = Callable[[_Job, Progress[_Job]], Awaitable[Outcome]]
