@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -125,12 +125,15 @@ def _has_run(session: Session) -> bool:
 
 def _causes(session: Session) -> list[Cause]:
     """Return the causes of failure of a session; of one that did not run to its end, only the stopped models."""
-    found: list[Cause] = []
-    for cause_in in _CAUSES if _has_run(session) else (_models_stopped,):
-        cause = cause_in(session)
-        if cause is not None and not (cause.only_alone and found):
-            found.append(cause)
-    return found
+    found = [_models_stopped(session)]
+    if _has_run(session):
+        found = [*_losses(session), _nothing_judged(session), *found]
+        found += [_all_skipped(session), _failures_without_verdict(session)]
+    causes: list[Cause] = []
+    for cause in filter(None, found):
+        if not (cause.only_alone and causes):
+            causes.append(cause)
+    return causes
 
 
 def _exit_code(session: Session, causes: list[Cause]) -> int:
@@ -226,35 +229,21 @@ def _comparisons(coordinator: Coordinator) -> Mapping[str, RunComparison]:
     return coordinator.baselines.with_lost(named)
 
 
-def _items_left(session: Session) -> Cause | None:
-    if not session.left_over:
-        return None
-    return Cause(f"{session.left_over} items were never run: their worker died and no other took them")
-
-
-def _budget_spent(session: Session) -> Cause | None:
-    limiter = session.coordinator.limiter
-    return Cause(BUDGET_SPENT) if limiter is not None and limiter.refused_for_budget else None
-
-
-def _budget_exceeded(session: Session) -> Cause | None:
-    sentence = session.coordinator.overdrawn
-    return None if sentence is None else _cause_of(sentence)
-
-
-def _rows_lost(session: Session) -> Cause | None:
-    store = session.coordinator.runs.store
-    if store is None or store.fault is None:
-        return None
-    lost = f": {count_text(store.dropped, 'row is', 'rows are')} lost" if store.dropped else ""
-    return Cause(f"not everything was stored{lost}")
-
-
-def _database_taken(session: Session) -> Cause | None:
-    store = session.coordinator.runs.store
-    if store is None or store.displaced is None:
-        return None
-    return Cause("the session was stopped: its database could not be written any more")
+def _losses(session: Session) -> Iterator[Cause]:
+    """Yield what the session has lost: items, what the budget could not pay, rows, its database."""
+    coordinator, store = session.coordinator, session.coordinator.runs.store
+    if session.left_over:
+        yield Cause(f"{session.left_over} items were never run: their worker died and no other took them")
+    if coordinator.limiter is not None and coordinator.limiter.refused_for_budget:
+        yield Cause(BUDGET_SPENT)
+    if (sentence := coordinator.overdrawn) is not None:
+        text, _, hint = sentence.partition("\n")
+        yield Cause(text, " ".join(hint.replace("hint: ", "").split()))
+    if store is not None and store.fault is not None:
+        lost = f": {count_text(store.dropped, 'row is', 'rows are')} lost" if store.dropped else ""
+        yield Cause(f"not everything was stored{lost}")
+    if store is not None and store.displaced is not None:
+        yield Cause("the session was stopped: its database could not be written any more")
 
 
 def _nothing_judged(session: Session) -> Cause | None:
@@ -333,23 +322,3 @@ def _failures_without_verdict(session: Session) -> Cause | None:
     more = f" and {count_text(len(failed) - 1, 'more test')}" if len(failed) > 1 else ""
     said = f"{failed[0]}{more} ended without a verdict on the model (errors, broken files, Python tests)"
     return Cause(said, only_alone=True, is_of_tests=True)
-
-
-def _cause_of(sentence: str) -> Cause:
-    """Return the cause that a sentence states, with its hint in the lines below."""
-    text, _, hint = sentence.partition("\n")
-    return Cause(text, " ".join(hint.replace("hint: ", "").split()))
-
-
-_CAUSES: tuple[Callable[[Session], Cause | None], ...] = (
-    _items_left,
-    _budget_spent,
-    _budget_exceeded,
-    _rows_lost,
-    _database_taken,
-    _nothing_judged,
-    _models_stopped,
-    _all_skipped,
-    _failures_without_verdict,
-)
-"""Each cause of failure, in the order of the sentences."""

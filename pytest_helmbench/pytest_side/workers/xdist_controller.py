@@ -16,7 +16,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import LocalBackend, Question, ReplyQuery
-from pytest_helmbench.gateway.permits import Permit, PermitRequest
+from pytest_helmbench.gateway.permits import Permit, PermitRequest, RefusedError
 from pytest_helmbench.pytest_side.workers.interruption import Interruptions
 from pytest_helmbench.pytest_side.workers.role import (
     INTERRUPT_GRACE_S,
@@ -25,7 +25,7 @@ from pytest_helmbench.pytest_side.workers.role import (
     SessionRole,
 )
 from pytest_helmbench.pytest_side.workers.xdist_scheduling import SliceScheduling, WorkerNode, crash_report
-from pytest_helmbench.pytest_side.workers.xdist_worker import ERRORS, NewNode, Start, send
+from pytest_helmbench.pytest_side.workers.xdist_worker import NewNode, Start, send
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.run.plan import Plan
 
@@ -342,7 +342,7 @@ class ChannelServer:
             return
         error = task.exception()
         if isinstance(error, HelmbenchError):
-            kind = next((name for name, known in ERRORS.items() if type(error) is known), "failed")
+            kind = type(error) if isinstance(error, RefusedError) else HelmbenchError
             self.send("error", number, kind, str(error))
             return
         found = task.result()

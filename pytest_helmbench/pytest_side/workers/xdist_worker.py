@@ -27,14 +27,9 @@ from pytest_helmbench.gateway.backend import ReplyQuery
 from pytest_helmbench.gateway.batches import BatchAnswer, BatchLine
 from pytest_helmbench.gateway.permits import (
     AttemptResult,
-    BudgetSpentError,
     FailedCase,
-    InBatchError,
-    ModelStoppedError,
-    NotStoredError,
     Permit,
     PermitRequest,
-    RefusedError,
 )
 from pytest_helmbench.pytest_side.workers.role import (
     GRACE_S,
@@ -50,16 +45,6 @@ from pytest_helmbench.speed.interpreter import end_without_search
 
 if TYPE_CHECKING:
     from execnet import Channel, Gateway
-
-ERRORS: Mapping[str, type[HelmbenchError]] = {
-    "budget": BudgetSpentError,
-    "stopped": ModelStoppedError,
-    "closing": RefusedError,
-    "in_batch": InBatchError,
-    "not_stored": NotStoredError,
-    "failed": HelmbenchError,
-}
-"""Errors that the controller may answer, by the word that the channel transports."""
 
 
 class NewNode(Protocol):
@@ -205,7 +190,7 @@ class RemoteBackend:
             case ("answer", number, found):
                 self._loop.soon(self._answered, number, found)
             case ("error", number, kind, sentence):
-                self._loop.soon(self._failed, number, ERRORS[kind](sentence))
+                self._loop.soon(self._failed, number, kind(sentence))
 
     def _answered(self, number: int, found: object) -> None:
         waiter = self._waiting.get(number)
