@@ -158,9 +158,8 @@ async def _rescored(
                 "  hint: name its own with --benchmark PATH"
             )
         cases = stored_cases(path, run_id)
-        judge = _Judge(settings, JudgeAnswers(path, judge_replies(path, run_id)))
         known = [(case, jobs[case.code]) for case in cases if case.code in jobs]
-        judged = await judge.judged(known)
+        judged = await _judged(known, settings, JudgeAnswers(path, judge_replies(path, run_id)))
     finally:
         await loader.close()
     sample = None if facts is None or facts.sample is None else facts.sample.narrowed(codes)
@@ -213,56 +212,48 @@ class _RescoredCase:
     answers: StoredAnswers
 
 
-class _Judge:
-    """Performs cases on what the record says.
+async def _judged(
+    cases: Iterable[tuple[StoredCase, CaseJob]], settings: Settings, judges: JudgeAnswers
+) -> Sequence[_RescoredCase]:
+    """Perform cases on what the record says; return each with its new outcome, in order."""
+    rules = RunnerSettings(settings.strict_json, load_template(settings.judge_template))
+    places = asyncio.Semaphore(_AT_ONCE)
 
-    Args:
-        settings: As the run was judged.
-        judges: What judges have said in it.
-    """
-
-    def __init__(self, settings: Settings, judges: JudgeAnswers) -> None:
-        self._judges = judges
-        template = load_template(settings.judge_template)
-        self._settings = RunnerSettings(settings.strict_json, template)
-        self._places = asyncio.Semaphore(_AT_ONCE)
-
-    async def judged(self, cases: Iterable[tuple[StoredCase, CaseJob]]) -> Sequence[_RescoredCase]:
-        """Return every case with its new outcome, in order."""
-        return await asyncio.gather(*(self._one(stored, job) for stored, job in cases))
-
-    async def _one(self, stored: StoredCase, job: CaseJob) -> _RescoredCase:
+    async def judge(stored: StoredCase, job: CaseJob) -> _RescoredCase:
         job = replace(job, repetition=stored.repetition)
-        answers = StoredAnswers(stored, self._judges)
+        answers = StoredAnswers(stored, judges)
         if answers.own is None:
             return _RescoredCase(stored, job, _as_before(stored), answers)
-        async with self._places:
-            outcome = await self._outcome(job, answers)
+        async with places:
+            outcome = await _outcome(job, answers, rules)
         if outcome.reason == NEEDS_JUDGE and stored.outcome == Verdict.ERROR:
             outcome = _as_before(stored)  # where the judge itself failed, that is still what is known
         outcome = outcome if outcome.judged else with_reply(outcome, answers.own.reply)
         return _RescoredCase(stored, job, outcome, answers)
 
-    async def _outcome(self, job: CaseJob, answers: StoredAnswers) -> Outcome:
-        if job.not_rescored is not None:
-            return Outcome(Verdict.SKIPPED, NOT_RESCORED, job.not_rescored)
-        context = CaseContext(
-            gateway=answers,
-            origin=Origin(0, job.code, job.repetition),
-            entry=job.target.model.entry,
-            endpoint=replay_endpoint(job.model_id),
-            marking_models=job.target.judges,
-            clock=CaseClock(answers.retry_policy),
-            watch=CallWatch(),
-            settings=self._settings,
-            judges=Judges(answers),
-        )
-        try:
-            return await job.work.perform(job.case(None), context)
-        except UnjudgedError as stop:
-            return stop.outcome
-        except HelmbenchError as error:
-            return Outcome(Verdict.ERROR, "not_readable", str(error))
+    return await asyncio.gather(*(judge(*case) for case in cases))
+
+
+async def _outcome(job: CaseJob, answers: StoredAnswers, rules: RunnerSettings) -> Outcome:
+    if job.not_rescored is not None:
+        return Outcome(Verdict.SKIPPED, NOT_RESCORED, job.not_rescored)
+    context = CaseContext(
+        gateway=answers,
+        origin=Origin(0, job.code, job.repetition),
+        entry=job.target.model.entry,
+        endpoint=replay_endpoint(job.model_id),
+        marking_models=job.target.judges,
+        clock=CaseClock(answers.retry_policy),
+        watch=CallWatch(),
+        settings=rules,
+        judges=Judges(answers),
+    )
+    try:
+        return await job.work.perform(job.case(None), context)
+    except UnjudgedError as stop:
+        return stop.outcome
+    except HelmbenchError as error:
+        return Outcome(Verdict.ERROR, "not_readable", str(error))
 
 
 def _as_before(stored: StoredCase) -> Outcome:
