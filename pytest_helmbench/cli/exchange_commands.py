@@ -41,7 +41,7 @@ from pytest_helmbench.results.merging import MergedShards, ask_totals, merged_sh
 from pytest_helmbench.results.run_report import recorded_run
 from pytest_helmbench.results.shard_sessions import MissingError
 from pytest_helmbench.run.merged_gates import gates_of, names_of
-from pytest_helmbench.store.read.runs import RunDetail, run_detail, run_summary
+from pytest_helmbench.store.read.runs import RunDetail, run_detail, runs
 
 _BASELINE = "baseline"
 
@@ -82,15 +82,15 @@ def export_command(
     for name, content in found.items():
         write_file(output / name if name else output, content)
     count = sum(count for detail in details for count in detail.outcomes.values())
-    runs = ", ".join(str(detail.id) for detail in details)
-    complain(f"{count} results of run{'' if len(details) == 1 else 's'} {runs} in {output}")
+    numbers = ", ".join(str(detail.id) for detail in details)
+    complain(f"{count} results of run{'' if len(details) == 1 else 's'} {numbers} in {output}")
 
 
 def _named(path: Path, named: tuple[str, ...], form: str) -> Sequence[RunDetail]:
     """Return the runs that were named; for a baseline, which represents a session, all runs of that."""
     details = [run_of(path, name) for name in dict.fromkeys(named or ("last",))]
     if form == _BASELINE and len({detail.session_id for detail in details}) == 1:
-        return [run_of(path, str(run.id)) for run in run_summary(path, details[0].session_id)]
+        return [run_of(path, str(run.id)) for run in runs(path, details[0].session_id)]
     return details
 
 
@@ -98,8 +98,8 @@ def _exported(
     path: Path, details: Sequence[RunDetail], form: str, texts: ShownTexts, name: str
 ) -> ExportedFiles:
     if form in EXPORTS:
-        runs = [recorded_run(path, detail, with_text=texts.any) for detail in details]
-        return EXPORTS[form](runs, texts, name)
+        recorded = [recorded_run(path, detail, with_text=texts.any) for detail in details]
+        return EXPORTS[form](recorded, texts, name)
     if len({detail.session_id for detail in details}) > 1:
         raise ExportError("a baseline is of one session\n  hint: export them one by one")
     found = [ComparedRun.stored(RunRef.of(path, detail, path)) for detail in details]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -16,6 +15,7 @@ from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.work import Route
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.store.plan_rows import packed, unpacked
 
 CHARACTERS_PER_TOKEN = 4
 JUDGE_WORDING_CHARACTERS = 1_500  # the built-in template and a short rubric
@@ -84,7 +84,7 @@ class PlannedRun:
     @property
     def codes(self) -> tuple[str, ...]:
         """The planned cases."""
-        return tuple(filter(None, zlib.decompress(self.packed_codes).decode().split("\n")))
+        return tuple(unpacked(self.packed_codes))
 
     @property
     def calls(self) -> int:
@@ -111,7 +111,7 @@ class PlannedRun:
             prompt_tokens=round(self.prompt_tokens * share),
             judge_prompt_tokens=round(self.judge_prompt_tokens * share),
             may_ask_judge=self.may_ask_judge and bool(codes),
-            packed_codes=_packed(codes),
+            packed_codes=packed(codes),
         )
 
 
@@ -234,7 +234,7 @@ def _planned(target: Target, count: Counter[str], codes: Iterable[str]) -> Plann
         prompt_tokens=count["prompt"],
         judge_prompt_tokens=count["judge_prompt"],
         max_tokens=target.model.entry.sampling.max_tokens,
-        packed_codes=_packed(codes),
+        packed_codes=packed(codes),
         later_calls=count["later_calls"],
         open_ended=count["open_ended"] > 0,
         places=_places(target.model, *(target.judges if count["judge"] else ())),
@@ -246,10 +246,6 @@ def _places(*routes: Route) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(one.elsewhere for one in endpoints if isinstance(one, Endpoint) and one.elsewhere)
     )
-
-
-def _packed(codes: Iterable[str]) -> bytes:
-    return zlib.compress("\n".join(codes).encode(), 1)
 
 
 class Notes:

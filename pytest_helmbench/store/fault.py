@@ -61,6 +61,10 @@ def _code(error: sqlite3.Error | MemoryError) -> int:
     return code & _PRIMARY
 
 
+FOREIGN_TABLES = (
+    "its tables are not those of pytest-helmbench",
+    "give the file of a run, or a new one, with --helmbench-db=PATH",
+)
 _READ_ONLY = (
     "the file or its folder cannot be written",
     "SQLite writes two more files beside the database; give a writable place with --helmbench-db=PATH",
@@ -70,10 +74,7 @@ _NO_ROOM = (
     "what was stored before is intact; make room and continue with --helmbench-resume",
 )
 _ADVICE = {
-    sqlite3.SQLITE_ERROR: (
-        "its tables are not those of pytest-helmbench",
-        "give the file of a run, or a new one, with --helmbench-db=PATH",
-    ),
+    sqlite3.SQLITE_ERROR: FOREIGN_TABLES,
     sqlite3.SQLITE_NOTADB: (
         "not a SQLite database",
         "give another file with --helmbench-db=PATH; this one was left as it is",

@@ -12,7 +12,7 @@ import re
 import sqlite3
 from pathlib import Path
 
-from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.fault import FOREIGN_TABLES, StoreError
 
 VERSION = 7
 """`PRAGMA user_version` of a file that this version reads and writes."""
@@ -46,11 +46,7 @@ def check_form(conn: sqlite3.Connection, path: Path) -> bool:
         return False
     (version,) = conn.execute("PRAGMA user_version").fetchone()
     if conn.execute("SELECT 1 FROM sqlite_master WHERE name = 'evaluation_runs'").fetchone() is None:
-        raise StoreError(
-            path,
-            "its tables are not those of pytest-helmbench",
-            "give the file of a run, or a new one, with --helmbench-db=PATH",
-        )
+        raise StoreError(path, *FOREIGN_TABLES)
     if version != VERSION:
         raise StoreError(
             path,

@@ -44,23 +44,19 @@ def opened(path: Path) -> sqlite3.Connection:
     """
     if not path.exists():
         raise StoreError(path, "there is no such database", "name the results file with --helmbench-db=PATH")
-    conn = None
     try:
-        # Opened read-only, the last reader could not tidy up the journal that it has made.
-        uri = f"{path.resolve().as_uri()}?mode=rw"
-        conn = sqlite3.connect(uri, uri=True, timeout=30, check_same_thread=False)
-        conn.execute("PRAGMA query_only = ON")
-        if not check_form(conn, path):
-            raise EmptyStoreError(path)
+        with contextlib.ExitStack() as undo:
+            # Opened read-only, the last reader could not tidy up the journal that it has made.
+            uri = f"{path.resolve().as_uri()}?mode=rw"
+            conn = sqlite3.connect(uri, uri=True, timeout=30, check_same_thread=False)
+            undo.callback(conn.close)
+            conn.execute("PRAGMA query_only = ON")
+            if not check_form(conn, path):
+                raise EmptyStoreError(path)
+            undo.pop_all()
+            return conn
     except FAULTS as error:
-        if conn is not None:
-            conn.close()
         raise store_error(path, error) from error
-    except StoreError:
-        if conn is not None:
-            conn.close()
-        raise
-    return conn
 
 
 def holds_nothing(path: Path) -> bool:

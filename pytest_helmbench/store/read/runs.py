@@ -150,16 +150,10 @@ class RunDetail(RunSummary):
         return sum(count for (name, _), count in self.outcomes.items() if name == outcome)
 
 
-def runs(path: Path) -> tuple[RunSummary, ...]:
-    """Return every run of a file, oldest first."""
+def runs(path: Path, session_id: str | None = None) -> tuple[RunSummary, ...]:
+    """Return every run of a file, or of one session, in the order they were opened."""
+    which = " WHERE session_id = ifnull(:session, session_id) ORDER BY evaluation_runs.id"
     with reading(path) as conn:
-        return _made(RunSummary, conn, " ORDER BY evaluation_runs.id", {})
-
-
-def run_summary(path: Path, session_id: str) -> tuple[RunSummary, ...]:
-    """Return the runs of one session, in the order they were opened."""
-    with reading(path) as conn:
-        which = " WHERE session_id = :session ORDER BY evaluation_runs.id"
         return _made(RunSummary, conn, which, {"session": session_id})
 
 

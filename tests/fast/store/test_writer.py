@@ -37,7 +37,7 @@ from pytest_helmbench.store.read.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.read.connection import reading
 from pytest_helmbench.store.read.costs import CostRange, price_history
 from pytest_helmbench.store.read.results import recorded_outcomes, results
-from pytest_helmbench.store.read.runs import run_summary, runs
+from pytest_helmbench.store.read.runs import runs
 from pytest_helmbench.store.write.run_rows import RunRecord, RunTotals
 from pytest_helmbench.store.write.writer import Store
 
@@ -411,7 +411,7 @@ def test_a_closed_run_counts_its_rows_and_an_unknown_cost_is_null(
         store.close_run(run_id, RunTotals("partial", AT, 0.5, 0.4, 0.6, 0.55, 0.75))
     store.flush()
 
-    first, second = run_summary(path, "s")
+    first, second = runs(path, "s")
     assert (first.passed_tests, first.failed_tests, first.error_tests, first.skipped_tests) == (2, 1, 1, 1)
     assert (first.neutral_tests, first.total_tests, first.total_evaluations) == (1, 4, 3)
     scores = (first.score, first.score_low, first.score_high, first.capped, first.coverage)
