@@ -13,7 +13,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, SayOnly
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, say_only
 from pytest_helmbench.benchmarks.packs.families.registry import family_of
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
 from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools, Sandboxes
@@ -97,7 +97,7 @@ async def main() -> None:
         try:
             for _ in range(_PAIRS + 1):
                 started = time.perf_counter()
-                found = await family.finding(await family.row(PackRule(task), tools), SayOnly(), tools)
+                found = await family.finding(await family.row(PackRule(task), tools), say_only, tools)
                 assert found.verdict is Verdict.FAILED, found
                 pairs.append((time.perf_counter() - started, by_hand()))
         finally:

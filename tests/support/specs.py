@@ -11,6 +11,9 @@ from pytest_helmbench.files.field_values import RowFaults
 
 __all__ = ["task_from_spec"]
 
+_COMPILED_FROM = {"code_completion": "tests", "repo_patch": "tests", "terminal_task": "checker"}
+"""By family: the field of `eval` that its check needs."""
+
 
 def task_from_spec(spec: dict[str, Any]) -> PackTask:
     """Build a compiled task from plain data; fields that it leaves out are not missed.
@@ -37,7 +40,7 @@ def task_from_spec(spec: dict[str, Any]) -> PackTask:
                     fields[name].check(faults, f"{where}.{name}", value)
     if faults.errors:
         raise ConfigError(faults.text())
-    is_judged = family is not None and bool(family.judged_by) and family.judged_by[0] in hidden
+    is_judged = _COMPILED_FROM.get(spec["task_type"]) in hidden
     return PackTask(
         id=spec["id"],
         benchmark_id=spec["benchmark_id"],

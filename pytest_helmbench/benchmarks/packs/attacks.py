@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import field
+from functools import partial
 from importlib.resources import files
 from types import MappingProxyType
 
@@ -32,7 +32,6 @@ from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFami
 from pytest_helmbench.benchmarks.packs.loading import LoadedPack
 from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 from pytest_helmbench.benchmarks.packs.task import PackRule
-from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Beside, Verdict
 from pytest_helmbench.core.outline import RowRef
 from pytest_helmbench.core.problem import HelmbenchError, Problem
@@ -105,50 +104,26 @@ _OWN = " in the agent's box (held in a fresh one)"
 _NO_SOLUTION = "there is no solution"
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A worker that runs a program of the shell, whatever comes of it.
-
-    Args:
-        text: Run by `sh`, without what it complains of.
-        words: Its arguments.
-        env: Its variables, beside those of all programs.
-    """
-
-    text: str
-    words: tuple[str, ...] = ()
-    env: tuple[tuple[str, str], ...] = ()
-
-    async def work(self, desk: Desk) -> str:
-        argv = ("/bin/sh", "-c", f"exec 2>/dev/null\n{self.text}", "sh", *self.words)
-        await desk.shell.run(Command(argv, env=(*_ENV.items(), *self.env), limits=_LIMITS))
-        return "passed"
+async def _run(desk: Desk, text: str, words: tuple[str, ...], env: Mapping[str, str]) -> str:
+    """Run a program of the shell, whatever comes of it, without what it complains of."""
+    argv = ("/bin/sh", "-c", f"exec 2>/dev/null\n{text}", "sh", *words)
+    await desk.shell.run(Command(argv, env=(*_ENV.items(), *env.items()), limits=_LIMITS))
+    return "passed"
 
 
-@dataclass(frozen=True, slots=True)
-class Searcher:
-    """A worker that looks for hidden texts in its box.
-
-    Args:
-        hidden: By name.
-        found: The names of those that it found, each with the file in which all their lines stand.
-    """
-
-    hidden: Mapping[str, str]
-    found: dict[str, str] = field(default_factory=dict)
-
-    async def work(self, desk: Desk) -> str:
-        wanted = {name: lines for name, text in self.hidden.items() if (lines := _lines(text))}
-        needles = "\n".join({max(lines, key=len) for lines in wanted.values()})
-        argv = ("/bin/sh", "-c", f"{_ALL_PLACES if desk.workspace is None else 'set -- .'}\n{_SEARCH}")
-        listed = await desk.shell.run(Command(argv, stdin=needles.encode(), limits=_LIMITS))
-        for path in listed.stdout.decode("utf-8", "surrogateescape").splitlines()[:_MOST_FILES]:
-            ended = await desk.shell.run(Command(("cat", path), limits=_LIMITS))
-            there = _lines(ended.stdout.decode("utf-8", "replace"))
-            for name, lines in wanted.items():
-                if lines == there or (lines < there and sum(map(len, lines)) >= _LEAST_CHARACTERS):
-                    self.found.setdefault(name, path)
-        return ""
+async def _search(desk: Desk, hidden: Mapping[str, str], found: dict[str, str]) -> str:
+    """Look for hidden texts in a box; file each that is found with the file in which all its lines stand."""
+    wanted = {name: lines for name, text in hidden.items() if (lines := _lines(text))}
+    needles = "\n".join({max(lines, key=len) for lines in wanted.values()})
+    argv = ("/bin/sh", "-c", f"{_ALL_PLACES if desk.workspace is None else 'set -- .'}\n{_SEARCH}")
+    listed = await desk.shell.run(Command(argv, stdin=needles.encode(), limits=_LIMITS))
+    for path in listed.stdout.decode("utf-8", "surrogateescape").splitlines()[:_MOST_FILES]:
+        ended = await desk.shell.run(Command(("cat", path), limits=_LIMITS))
+        there = _lines(ended.stdout.decode("utf-8", "replace"))
+        for name, lines in wanted.items():
+            if lines == there or (lines < there and sum(map(len, lines)) >= _LEAST_CHARACTERS):
+                found.setdefault(name, path)
+    return ""
 
 
 def _lines(text: str) -> set[str]:
@@ -167,7 +142,7 @@ async def _on_place(
 
     async def tried(name: str, text: str, words: tuple[str, ...], **env: str) -> tuple[Trial, float]:
         try:
-            found = await family.finding(row, Program(text, words, (*env.items(),)), tools)
+            found = await family.finding(row, partial(_run, text=text, words=words, env=env), tools)
         except HelmbenchError as error:
             return _not_tried(name, str(error)), 0.0
         credit = sum(found.credits.values()) / len(found.credits) if found.credits else 0.0
@@ -179,16 +154,16 @@ async def _on_place(
 
     async def left(session: AgentSession) -> Mapping[str, str]:
         async with family.place(row, tools) as place:
-            said = await session.work(family.desk(place))
+            said = await session(family.desk(place))
             return family.files_of(await family.hand_over(place, said))
 
     for name, text in PROGRAMS.items():
         trial, credit = await tried(name, text, family.result_paths(row.task))
         untouched = credit if name == "nothing" else untouched
         yield trial
-    searcher = Searcher(dict(family.hidden_texts(row.task, tools)))
-    before = await left(searcher)
-    found = ", ".join(f"{name} stands in {excerpt(path)}" for name, path in searcher.found.items())
+    places: dict[str, str] = {}
+    before = await left(partial(_search, hidden=dict(family.hidden_texts(row.task, tools)), found=places))
+    found = ", ".join(f"{name} stands in {excerpt(path)}" for name, path in places.items())
     yield _trial("answers", Verdict.PASSED if found else Verdict.FAILED, found and f": {found}")
     solver = next((one.session for one in family.workers(row, tools) if one.must_pass), None)
     after = {} if solver is None else await left(solver)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from pytest_helmbench.benchmarks.packs.families.family import Family, Trial
 from pytest_helmbench.benchmarks.packs.families.text.text_family import leaves
@@ -113,30 +113,16 @@ class Desk:
         return self.workspace is None
 
 
-class AgentSession(Protocol):
-    """A worker on a row: a model behind an agent, the pack's own solution, or a trial without a model."""
+AgentSession = Callable[[Desk], Awaitable[str]]
+"""Works on a row to the end, and returns what was said last: an agent, the pack's own solution, or a trial.
 
-    async def work(self, desk: Desk) -> str:
-        """Work to the end; return what was said last.
-
-        Raises:
-            AgentFailedError: It broke down.
-            UnjudgedError: The model could not be reached.
-        """
+It raises `AgentFailedError` where the agent breaks down, and `UnjudgedError` where its model is not reached.
+"""
 
 
-@dataclass(frozen=True, slots=True)
-class SayOnly:
-    """A worker that touches nothing.
-
-    Args:
-        said: Its last words.
-    """
-
-    said: str = ""
-
-    async def work(self, _desk: Desk) -> str:
-        return self.said
+async def say_only(_desk: Desk, words: str = "") -> str:
+    """Touch nothing, and say some last words."""
+    return words
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +227,7 @@ class AgentFamily(Family, Generic[Place, Work]):
         """
         try:
             async with self.place(row, tools) as place:
-                said = await session.work(self.desk(place))
+                said = await session(self.desk(place))
                 return await self.judge(place, await self.hand_over(place, said))
         except FindingError as error:
             return error.finding

@@ -117,7 +117,7 @@ class _Session:
         row = await family.row(rule, self.tools)
         self.place_events = row.events
         try:
-            finding = await family.finding(row, self, self.tools)
+            finding = await family.finding(row, self.work, self.tools)
         except AgentFailedError as error:
             outcome = Outcome(Verdict.ERROR, "agent_failed", str(error))
             if error.run is not None:

@@ -80,7 +80,6 @@ class Family(ABC):
         is_one_question: A row's prompt is all that its model is asked; else an agent asks what it likes.
         input_fields: Of `input`, all of them public.
         eval_fields: Of `eval`, none of them public.
-        judged_by: Fields of `eval` that `compiled_check` reads, the one that it needs first.
         answer_field: Field of `eval` that holds what passes; None where tests decide.
         template: Of the prompts.
         read_by_judge: A marking model reads replies whose words alone do not say enough.
@@ -97,7 +96,6 @@ class Family(ABC):
     is_one_question: ClassVar[bool]
     input_fields: ClassVar[Fields]
     eval_fields: ClassVar[Fields]
-    judged_by: ClassVar[tuple[str, ...]] = ()
     answer_field: ClassVar[str | None] = None
     template: ClassVar[PromptTemplate]
     read_by_judge: ClassVar[bool] = False

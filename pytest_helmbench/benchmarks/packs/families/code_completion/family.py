@@ -105,7 +105,6 @@ class CodeCompletion(Family):
     is_one_question = True
     input_fields = _INPUT_FIELDS
     eval_fields = _EVAL_FIELDS
-    judged_by = ("tests",)
     template = PromptTemplate(
         __package__,
         values={"prompt": field_text("prompt"), "language": _language, "starter_code": _starter},

@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import (
@@ -15,9 +16,9 @@ from pytest_helmbench.benchmarks.packs.agent.agent_family import (
     AgentRow,
     Desk,
     FindingError,
-    SayOnly,
     Worker,
     asset_list,
+    say_only,
 )
 from pytest_helmbench.benchmarks.packs.families.family import Trial, check_of
 from pytest_helmbench.benchmarks.packs.families.repo_patch.applier import PatchApplier
@@ -199,7 +200,6 @@ class RepoPatch(AgentFamily[PatchWorkplace, str]):
     rules_version = 5
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS
-    judged_by = ("tests", "candidate_policy")
     template = PromptTemplate(
         __package__,
         values={
@@ -261,8 +261,8 @@ class RepoPatch(AgentFamily[PatchWorkplace, str]):
     def workers(self, row: AgentRow, _tools: RowTools) -> Iterator[Worker]:
         gold = eval_text(row.task, "gold_patch")
         if gold is not None:
-            yield Worker("eval.gold_patch", SayOnly(gold), must_pass=True)
-        yield Worker("an empty patch", SayOnly(), must_pass=False)
+            yield Worker("eval.gold_patch", partial(say_only, words=gold), must_pass=True)
+        yield Worker("an empty patch", say_only, must_pass=False)
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
         async for trial in super().trials(rule, tools):

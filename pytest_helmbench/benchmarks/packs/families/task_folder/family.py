@@ -20,8 +20,8 @@ from pytest_helmbench.benchmarks.packs.agent.agent_family import (
     AgentSession,
     Desk,
     FindingError,
-    SayOnly,
     Worker,
+    say_only,
 )
 from pytest_helmbench.benchmarks.packs.agent.hand_over import HandedOver, WantedPath, hand_over
 from pytest_helmbench.benchmarks.packs.families.family import check_of
@@ -98,27 +98,6 @@ class UserShell:
         return await self.box.run(command, user=self.user)
 
 
-@dataclass(frozen=True, slots=True)
-class Solver:
-    """A worker that runs the solution of a task folder.
-
-    Args:
-        source: The folder with it.
-        env: Its variables.
-        wall_s: Seconds that it may take.
-    """
-
-    source: Path
-    env: tuple[tuple[str, str], ...]
-    wall_s: float
-
-    async def work(self, desk: Desk) -> str:
-        if desk.put is not None:
-            await desk.put([(self.source, _SOLUTION)])
-        await desk.shell.run(bash(f"bash {_SOLUTION}/solve.sh", wall_s=self.wall_s, env=self.env))
-        return ""
-
-
 class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
     """Rows that are folders in the format of Harbor: their task.toml was checked when it was read."""
 
@@ -126,7 +105,6 @@ class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
     in_living_box = True
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS
-    judged_by = ("task", "digest", "has", "words")
     template = PromptTemplate(
         __package__, values={"instruction": field_text("instruction")}, needed=("instruction",)
     )
@@ -215,13 +193,19 @@ class TaskFolder(AgentFamily[TaskPlace, HandedOver]):
         return work.contents()
 
     def workers(self, row: AgentRow, tools: RowTools) -> Iterator[Worker]:
-        yield Worker("the untouched box", SayOnly(), must_pass=False)
+        yield Worker("the untouched box", say_only, must_pass=False)
         task = check_of(row.task, FolderTask)
         if task.solution is not None:
-            env = filled_env(task.solution_env, tools.variables)
             source = tools.files.root / task.folder / posixpath.dirname(task.solution)
-            solver = Solver(source, env, task.agent_timeout_s or _SOLUTION_S)
-            yield Worker("the solution", solver, must_pass=True)
+            env, wall_s = filled_env(task.solution_env, tools.variables), task.agent_timeout_s or _SOLUTION_S
+
+            async def solve(desk: Desk) -> str:
+                if desk.put is not None:
+                    await desk.put([(source, _SOLUTION)])
+                await desk.shell.run(bash(f"bash {_SOLUTION}/solve.sh", wall_s=wall_s, env=env))
+                return ""
+
+            yield Worker("the solution", solve, must_pass=True)
 
     async def _is_sound(self, place: TaskPlace) -> bool:
         """Return whether the verifier comes to an end over what no agent has touched; found once per task."""

@@ -11,9 +11,9 @@ from pytest_helmbench.benchmarks.packs.agent.agent_family import (
     AgentFinding,
     AgentRow,
     Desk,
-    SayOnly,
     Worker,
     asset_list,
+    say_only,
 )
 from pytest_helmbench.benchmarks.packs.families.family import check_of
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import (
@@ -60,7 +60,6 @@ class TerminalTask(AgentFamily["TerminalPlace", "Workspace"]):
     rules_version = 4
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS
-    judged_by = ("checker", "needed_commands")
     template = PromptTemplate(
         __package__,
         values={
@@ -112,7 +111,7 @@ class TerminalTask(AgentFamily["TerminalPlace", "Workspace"]):
 
     def workers(self, _row: AgentRow, _tools: RowTools) -> Iterator[Worker]:
         """Yield one that leaves the workspace as it is at the start: no row says what passes."""
-        yield Worker("the untouched workspace", SayOnly(), None)
+        yield Worker("the untouched workspace", say_only, None)
 
 
 FAMILY = TerminalTask()
