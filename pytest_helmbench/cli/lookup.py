@@ -105,12 +105,7 @@ def run_of(path: Path, named: str) -> RunDetail:
 
 
 def recorded_unstated_lines(path: Path, run_id: int, name: str) -> list[str]:
-    """Return what must be said about replies of a run that state no answer.
-
-    Args:
-        path: Results file.
-        run_id: Of the run.
-        name: What lines about it begin with.
+    """Return what must be said about replies of a run that state no answer, each line behind a name.
 
     Raises:
         StoreError: The file is missing or no results file.

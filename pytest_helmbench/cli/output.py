@@ -42,12 +42,7 @@ def say(*lines: str) -> None:
 
 
 def say_whole(text: str, *, is_page: bool = False) -> None:
-    """Print a text of a form of its own, such as Markdown or CSV, to stdout, as `say` does.
-
-    Args:
-        text: Without the break at its end.
-        is_page: It is a page for a browser, whose lines begin with code of ours.
-    """
+    """Print a text of a form of its own, such as Markdown or CSV, without its last break; our code begins a page."""
     click.echo(quoted_page(text) if is_page else quoted(text))
 
 
@@ -68,11 +63,7 @@ def terminal_width(elsewhere: int = 100) -> int:
 
 
 def refuse_unused(hint: str, **options: object) -> None:
-    """Refuse options that would have no effect.
-
-    Args:
-        hint: What to do instead.
-        options: Their values by name with underscores; a false value is that of an option that was not given.
+    """Refuse options that would have no effect, by name with underscores; a false value is one that was not given.
 
     Raises:
         CommandError: One was given.
@@ -147,13 +138,11 @@ class ReportOutput:
             raise CommandError(f"--open shows no {form}\n  hint: --format html writes a page for a browser")
 
     def write(self, text: str, name: str, texts: ShownTexts, *, is_page: bool) -> None:
-        """Print a report, or write it to a file and say so.
+        """Print a report, or write it to a file and say so; the name of a page's file says when it holds texts.
 
         Args:
-            text: The report.
-            name: What it is.
             texts: Of which cases it holds texts.
-            is_page: It is for a browser, so it never goes to a terminal; the name of its file says when it holds texts.
+            is_page: It is for a browser, so it never goes to a terminal.
 
         Raises:
             CommandError: The file cannot be written.

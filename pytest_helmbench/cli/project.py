@@ -100,10 +100,7 @@ class Project:
         return str(value)
 
     def settings(self, **named: object) -> Settings:
-        """Return the settings that a session here would have.
-
-        Args:
-            named: Options that were named, by name with underscores; None is "not given".
+        """Return the settings that a session here would have; of options by name with underscores, None is "not given".
 
         Raises:
             SettingsError: A value that cannot be used.
@@ -124,10 +121,7 @@ class Project:
         return next(found, self.root / _DB)
 
     def benchmarks(self, given: Path | None) -> tuple[Path, ...]:
-        """Return the folders of the benchmarks that a session here would run.
-
-        Args:
-            given: A path at or inside a benchmark; None to look as pytest does.
+        """Return the folders of the benchmarks at or inside a path; without one, those that a session here would run.
 
         Raises:
             CommandError: There is none.

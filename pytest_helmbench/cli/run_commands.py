@@ -31,15 +31,7 @@ _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """The options of all run commands.
-
-    Args:
-        path: At or inside a benchmark; None to look as pytest does.
-        models: Comma-separated ids; None for models.yml.
-        dry_run: Compose and price only.
-        db: Results file; None for the project's.
-        pytest_args: What stands behind `--`.
-    """
+    """The options of all run commands; None where one was not given."""
 
     path: Path | None
     models: str | None

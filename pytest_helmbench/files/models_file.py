@@ -42,7 +42,6 @@ def load_models(path: Path, root: Path | None = None) -> ModelsFile:
     """Read a models file, a mapping or a bare list.
 
     Args:
-        path: The file.
         root: The folder of the benchmark that brings it; None for a file of the user's.
 
     Raises:

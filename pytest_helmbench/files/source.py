@@ -133,7 +133,6 @@ class Reader:
         """Return a file's text without BOM and with LF line ends, or None after filing why not.
 
         Args:
-            path: File to read.
             counts: Whether the file can change a case or a score, so that the content hash covers it.
         """
         try:

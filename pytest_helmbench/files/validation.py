@@ -84,13 +84,7 @@ class FormatSchema:
 def shipped_schema(
     name: str, module: str, checks: Mapping[str, FormatCheck] = MappingProxyType({})
 ) -> FormatSchema:
-    """Return the schema that stands as `schemas/NAME.json` beside the module that reads the format.
-
-    Args:
-        name: What `helmbench schema` calls it.
-        module: `__name__` of that module.
-        checks: For the values of `format`.
-    """
+    """Return the schema that stands as `schemas/NAME.json` beside the module (`__name__`) that reads the format."""
 
     def read() -> dict[str, JsonValue]:
         found: JsonValue = json.loads(
@@ -104,12 +98,9 @@ def shipped_schema(
 
 
 def validate(document: Document, schema: FormatSchema, definition: str | None = None) -> list[Fault]:
-    """Return what is wrong with a document, in the order of its lines.
+    """Return what is wrong with a document, its own faults among it, in the order of its lines.
 
-    Args:
-        document: What was read; its own faults come first.
-        schema: Of its format.
-        definition: One of the schema's `$defs` instead of the whole.
+    A name of one of the schema's `$defs` has that checked instead of the whole.
     """
     if document.data is None and document.faults:
         return list(document.faults)

@@ -80,13 +80,9 @@ class Record(Protocol):
 
 
 class ReplyCache:
-    """Recorded replies, and calls that are shared while they are out.
+    """Recorded replies, and calls that are out, which identical requests may share.
 
     Lives on the loop of the process with the record.
-
-    Args:
-        record: Where replies are found.
-        shares: Identical requests share one call.
     """
 
     def __init__(self, record: Record, *, shares: bool) -> None:

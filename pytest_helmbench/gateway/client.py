@@ -58,11 +58,7 @@ _ESCAPES = tuple(b"%s%d" % (mark, high) for mark in (b"\\u00", b"%") for high in
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """Everything that the requests to one endpoint share.
-
-    Args:
-        handles: Those not in use.
-    """
+    """Everything that the requests to one endpoint share, and the handles that are not in use."""
 
     endpoint: Endpoint
     url: str
@@ -164,11 +160,9 @@ class ChatClient:
     async def post(
         self, endpoint: Endpoint, body: bytes, timeout_s: float, on_event: OnEvent | None = None
     ) -> RawAnswer:
-        """Send a body and return the whole answer, whatever its status.
+        """Send a body of JSON and return the whole answer, whatever its status.
 
         Args:
-            endpoint: Where to.
-            body: JSON.
             timeout_s: Bound of everything: connecting, waiting, reading.
             on_event: Takes each event of a stream as it arrives; None to have the whole answer only.
 

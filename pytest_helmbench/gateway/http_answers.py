@@ -43,12 +43,7 @@ class LiveStream:
 
 
 class EventCutter:
-    """Cuts what arrives into events.
-
-    Args:
-        passed_on: Takes each event, with the blank line that ends it.
-        cleaned: Returns an event without what must not be seen.
-    """
+    """Cuts what arrives into events, cleans each of what must not be seen, and passes it on with its blank line."""
 
     def __init__(self, passed_on: Callable[[bytes], None], cleaned: Callable[[bytes], bytes]) -> None:
         self._passed_on = passed_on
@@ -88,11 +83,7 @@ def events_of(stream: bytes) -> list[bytes]:
 
 
 class TransportError(Exception):
-    """No whole answer came: no connection, no time left, or too many bytes.
-
-    Args:
-        fault: Its class, and why in words.
-    """
+    """No whole answer came: no connection, no time left, or too many bytes."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
@@ -122,11 +113,7 @@ def is_stream(body: bytes) -> bool:
 
 
 def streamed_document(body: bytes) -> dict[str, JsonValue] | None:
-    """Return the chat completion that a stream says; None when it breaks off, or says none.
-
-    Args:
-        body: Whole, as received.
-    """
+    """Return the chat completion that a whole stream says; None when it breaks off, or says none."""
     document: dict[str, JsonValue] = {"object": "chat.completion"}
     deltas: list[JsonObject] = []
     reason: JsonValue = None

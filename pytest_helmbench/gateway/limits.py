@@ -21,11 +21,7 @@ _KEPT_PER_CALL = 10  # replies within their bound for each call that goes with n
 
 
 class AdaptiveLimit:
-    """How many calls of one model may be in flight: additive increase, multiplicative decrease.
-
-    Args:
-        most: Upper bound, at least 1; also the start.
-    """
+    """How many calls of one model may be in flight, the most at first: additive increase, multiplicative decrease."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -71,11 +67,7 @@ class AdaptiveLimit:
 
 
 class Rate:
-    """A rate per minute, spread evenly: at most one second's worth may go at once, and no minute gets more.
-
-    Args:
-        per_minute: Units (requests, tokens) per minute; above 0.
-    """
+    """A rate of units per minute, above 0, spread evenly: a second's worth may go at once, and no minute gets more."""
 
     def __init__(self, per_minute: float) -> None:
         self._burst = max(1.0, per_minute / 60)
@@ -161,12 +153,7 @@ class Budget:
 
 
 def highest_cost_usd(usage: Usage, reserved_usd: float) -> float:
-    """Return what a budget counts for a reply: where its tokens were not counted, the most that they may be.
-
-    Args:
-        usage: With its cost.
-        reserved_usd: What was reserved for it.
-    """
+    """Return what a budget counts for a reply: where its tokens were not counted, the most that they may be."""
     cost = usage.cost_usd or 0.0
     return max(cost, min(cost * _MOST_PER_ESTIMATED, reserved_usd)) if usage.estimated else cost
 
@@ -210,13 +197,7 @@ class CallCosts:
         return (_CHEAPER_AT_FIRST if self._price is not None else 1) + 2 * self._known
 
     def bound_usd(self, prompt_tokens: int, max_tokens: int | None, beside: int) -> float | None:
-        """Return what a call may cost; None when it is unknown.
-
-        Args:
-            prompt_tokens: Estimate.
-            max_tokens: Bound that is sent; None when none is.
-            beside: Calls of the model that are out.
-        """
+        """Return what a call may cost beside the calls of the model that are out; None when it is unknown."""
         trusted = self._keeps or (self._keeps is None and beside < self._kept // _KEPT_PER_CALL)
         longest = 0 if trusted else max(self._largest_output, self.largest_completion)
         return self._usd(prompt_tokens, max(self._stated(max_tokens), longest))
@@ -244,21 +225,11 @@ class CallCosts:
         return max(by_token, self.largest_usd or 0.0)
 
     def unknown_usd(self, reserved_usd: float) -> float | None:
-        """Return what to count for a call whose cost was not stated; None when it is unknown.
-
-        Args:
-            reserved_usd: What was reserved for it.
-        """
+        """Return what to count for a call whose cost was not stated; None when it is unknown."""
         return reserved_usd if self.priced else self.largest_usd
 
     def add(self, usage: Usage, by_price_usd: float, max_tokens: int | None) -> None:
-        """Learn from what a call has cost.
-
-        Args:
-            usage: With its cost.
-            by_price_usd: What was reserved for it, before the factor.
-            max_tokens: Bound that was sent.
-        """
+        """Learn from what a call has cost, and from what was reserved for it, before the factor."""
         prompt, completion = usage.prompt_tokens or 0, usage.completion_tokens or 0
         self.largest_completion = max(self.largest_completion, completion)
         if max_tokens and completion and not usage.estimated:

@@ -268,9 +268,7 @@ class ModelStops:
     def stoppable(self, model: str, *, asleep: bool) -> Iterator[None]:
         """Inside, a model that stops ends the call: the task's cancellation becomes `ModelStoppedError`.
 
-        Args:
-            model: Model id.
-            asleep: It ends at once; else when the grace is over.
+        It ends a call that is asleep at once, another when the grace is over.
         """
         tasks = (self._asleep if asleep else self._on_the_wire)[model]
         task = asyncio.current_task()

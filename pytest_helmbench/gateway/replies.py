@@ -233,12 +233,7 @@ def _content(message: JsonObject, *, has_calls: bool) -> tuple[str, str | None] 
 
 
 def client_body(body: bytes, reply: Reply) -> bytes:
-    """Return a reply as one JSON object, for code that is not ours: thoughts in its content stand beside it instead.
-
-    Args:
-        body: Of the HTTP answer, as received.
-        reply: What it says.
-    """
+    """Return a reply as one JSON object, for code that is not ours: thoughts in its content stand beside it instead."""
     content = reply.message.get("content")
     holds = any(map(is_thought, content)) if isinstance(content, list) else reply.raw
     if not (holds and reply.thoughts):

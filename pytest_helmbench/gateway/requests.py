@@ -73,15 +73,10 @@ def request_body(
 def forwarded_body(
     endpoint: Endpoint, sampling: Sampling, stated: JsonObject, *, repetition: int
 ) -> dict[str, JsonValue]:
-    """Return the JSON object to send for a request that is not ours.
+    """Return the JSON object to send for a request that is not ours, as its client wrote it, for any stated model.
 
-    One that asks for a stream gets one, with the token counts at its end.
-
-    Args:
-        endpoint: Where it is sent, for any stated model.
-        sampling: What is set wins over what is stated; what is unset passes as stated.
-        stated: Body of the request as its client wrote it.
-        repetition: From 1.
+    One that asks for a stream gets one, with the token counts at its end. Sampling that is set wins over what is
+    stated; what is unset passes as stated.
     """
     body = dict(stated)
     body["model"] = endpoint.wire_model
@@ -217,10 +212,7 @@ def most_tokens(body: bytes) -> int:
 def with_estimates(usage: Usage, request: bytes, message: JsonValue) -> Usage:
     """Return a usage with tokens of the prompt and of the completion, counted here where the provider did not.
 
-    Args:
-        usage: As the provider stated it.
-        request: Body as sent.
-        message: Of the reply, with all that was written: text, reasoning, calls of tools.
+    All that the message of the reply holds was written: text, reasoning, calls of tools.
     """
     if usage.cost_usd is not None:
         return usage
@@ -243,11 +235,7 @@ def _all_text(value: JsonValue) -> bytes:
 
 
 class ForwardedRequest:
-    """One request of code that is not ours, and what came back for it.
-
-    Args:
-        stated: Body as its client wrote it.
-    """
+    """One request of code that is not ours, as its client wrote it, and what came back for it."""
 
     __slots__ = ("_encoded", "_sent", "answer", "live", "number", "recalled", "stated", "stream")
 
@@ -272,9 +260,6 @@ class ForwardedRequest:
         """Return what goes out to an endpoint, decoded and encoded, and whether it was bounded; made once.
 
         Args:
-            endpoint: Who is asked.
-            sampling: Of the model.
-            repetition: From 1.
             most_tokens: Bound of the completion where none is stated; None for none.
         """
         if self._sent is None or self._sent[0] is not endpoint or self._sent[1] != most_tokens:

@@ -85,7 +85,6 @@ class Retries:
     """The attempts of one call: whether another one follows, and when.
 
     Args:
-        retry_policy: How long and how often.
         jitter: A number in [0, 1), so that calls which failed together do not come back together.
     """
 

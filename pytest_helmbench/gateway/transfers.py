@@ -53,9 +53,6 @@ class ReadDeadline:
 
     The loop runs what is due in the turn in which it reads, so after a standstill (a container that was paused)
     a plain timeout throws away what has just been read.
-
-    Args:
-        timeout_s: From entering it.
     """
 
     def __init__(self, timeout_s: float) -> None:
@@ -112,11 +109,7 @@ class BrokenTransferError(Exception):
 
 
 class _Kept:
-    """Sockets of connections that are kept and not in use.
-
-    Args:
-        loop: For its time.
-    """
+    """Sockets of connections that are kept and not in use."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -264,13 +257,7 @@ class Transfers:
 
 
 def fault_of(error: BrokenTransferError, endpoint: Endpoint, head: Mapping[str, str] | None) -> Fault:
-    """Return the fault of a transfer.
-
-    Args:
-        error: What libcurl says.
-        endpoint: Where it went.
-        head: Of the answer, names in lower case; None where none had come.
-    """
+    """Return the fault of a transfer; its head has names in lower case, and is None where no answer had come."""
     if error.code in _UNREACHABLE and not error.errno and are_used_up():  # libcurl does not say so
         return Fault(
             FaultKind.TRANSIENT,
@@ -309,12 +296,7 @@ def fault_of(error: BrokenTransferError, endpoint: Endpoint, head: Mapping[str, 
 
 
 def unreadable(head: Mapping[str, str], endpoint: Endpoint) -> Fault:
-    """Return the fault of an answer whose coding is not known, or that is damaged.
-
-    Args:
-        head: Of the answer, names in lower case.
-        endpoint: Where it came from.
-    """
+    """Return the fault of an answer whose coding is not known, or that is damaged."""
     return Fault(
         FaultKind.REJECTED,
         None,

@@ -207,12 +207,7 @@ def _sample(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Which session goes on.
-
-    Args:
-        run: A run of it; None for the last unfinished one.
-        or_start: A fresh session is started where none is unfinished.
-    """
+    """Which session goes on, by a run of it; without one the last unfinished, or a fresh one where there is none."""
 
     run: int | None = None
     or_start: bool = False

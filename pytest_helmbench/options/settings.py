@@ -87,10 +87,7 @@ class Settings(Options):
         return any(getattr(self, name) is not None for name in files)
 
     def judging_as(self, record: Mapping[str, object]) -> Settings:
-        """Return these settings with the values of a run where they decide verdicts.
-
-        Args:
-            record: `evaluation_runs.settings`.
+        """Return these settings with the values of a run's record where they decide verdicts.
 
         Raises:
             SettingsError: A value that cannot be used any more.

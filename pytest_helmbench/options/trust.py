@@ -44,8 +44,6 @@ def results_folder(root: Path, start: Path, *, named: bool) -> Path:
     """Return the folder of the results: pytest's rootdir, unless a file in what it is to run has made it that.
 
     Args:
-        root: pytest's rootdir.
-        start: Folder where the session started.
         named: Whether the user has named the rootdir, or an ini file.
     """
     return root if named or start.resolve().is_relative_to(root.resolve()) else start
@@ -68,25 +66,13 @@ def check_ini(ini: Path, start: Path, benchmarks: BenchmarkFolders) -> None:
 
 
 def trusted_roots(words: Iterable[str], ini: Path | None, start: Path) -> tuple[Path, ...]:
-    """Return the benchmarks that `helmbench_trusted` lists.
-
-    Args:
-        words: Paths, relative to the folder of the ini file.
-        ini: The user's; None where the key stands on the command line.
-        start: Folder that paths on the command line are relative to.
-    """
+    """Return the benchmarks that `helmbench_trusted` lists, relative to the user's ini file, else to `start`."""
     base = start if ini is None else ini.parent
     return tuple(dict.fromkeys((base / Path(word).expanduser()).resolve() for word in words))
 
 
 def trust_hint(root: Path, trusted: Iterable[str | Path], ini: Path | None) -> str:
-    """Return how a benchmark is trusted: the two lines of the user's ini file, and the option for one session.
-
-    Args:
-        root: The benchmark.
-        trusted: Benchmarks that the user trusts already.
-        ini: The user's; None where there is none yet.
-    """
+    """Return how a benchmark is trusted: the two lines of the user's ini file, and the option for one session."""
     root, start = root.resolve(), Path.cwd()
     # Inside the benchmark a new file would not be the user's own.
     file = ini or (root.parent if start.is_relative_to(root) else start) / "pytest.ini"
@@ -115,15 +101,12 @@ def check_conftests(
     below: bool,
     ini: Path | None = None,
 ) -> None:
-    """Refuse a conftest.py inside a benchmark where pytest would run it.
+    """Refuse a conftest.py inside a benchmark where pytest, starting from some paths, would run it.
 
     In closed benchmarks pytest visits the folder itself alone: what lies below is data.
 
     Args:
-        paths: What pytest starts from.
-        trusted: Benchmarks that may bring one.
         below: Whether the session runs all that lies below.
-        ini: The user's.
 
     Raises:
         TrustError: There is one.

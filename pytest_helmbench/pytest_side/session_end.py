@@ -38,11 +38,7 @@ _LISTING = ("collectonly", "showfixtures", "show_fixtures_per_test")
 
 
 class SessionEnd:
-    """The hooks that count reports and end a session; in an xdist worker they only end its role.
-
-    Args:
-        coordinator: None in an xdist worker.
-    """
+    """The hooks that count reports and end a session; in an xdist worker, without a coordinator, they end its role."""
 
     def __init__(
         self,

@@ -56,11 +56,7 @@ _LONGER = "raise --timeout, or let calls end before it: --helmbench-timeout, --h
 
 
 class SessionPlugin:
-    """The hooks of a session that runs cases.
-
-    Args:
-        coordinator: None in an xdist worker.
-    """
+    """The hooks of a session that runs cases; an xdist worker has no coordinator."""
 
     def __init__(
         self,

@@ -61,8 +61,6 @@ def run_card(detail: RunDetail, score: RunScore | None, words: RunWords | None, 
     """Return score, counts and cost of a run, then the settings that are not their defaults.
 
     Args:
-        score: Of what is judged so far; None for none.
-        words: Words of its kind; None for none.
         failures: Name of the reasons of failed cases.
     """
     reasons: dict[str, dict[str, int]] = {"not judged": {}, failures: {}}
@@ -191,13 +189,7 @@ def case_card(
     words: CaseWords | None = None,
     judgements: Sequence[JudgedCriterion] = (),
 ) -> list[str]:
-    """Return the verdict of a case with its evaluations, then its calls, prompt and reply.
-
-    Args:
-        calls: Calls of the case, in order.
-        words: Words of its kind; None for none.
-        judgements: Verdicts of several judges.
-    """
+    """Return the verdict of a case with its evaluations, then its calls in order, prompt and reply."""
     repetition = f" (repetition {row.repetition})" if row.repetition > 1 else ""
     reason = f" ({row.reason})" if row.reason else ""
     neutral = "; neutral, ignored by scores" if row.neutral else ""

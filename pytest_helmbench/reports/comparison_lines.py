@@ -287,11 +287,7 @@ def comparison_markdown(comparisons: Iterable[RunComparison]) -> str:
 
 
 def comparison_section(found: RunComparison, opening: Mapping[str, str]) -> Iterator[str]:
-    """Yield a comparison as a section: the cases whose verdict changed, then its figures.
-
-    Args:
-        opening: First line of each perturbation by its code, as far as known.
-    """
+    """Yield a comparison as a section: cases with another verdict, each with its perturbation's start, then figures."""
     title = f"{plain(found.model)} with {plain(baseline_name(found))}"
     beside = found.beside
     if found.verdict is Conclusion.NO_CHANGE and not [*_flips(found), *lost_parts(found)]:

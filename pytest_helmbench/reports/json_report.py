@@ -43,8 +43,7 @@ _INTERVAL = ("df", "units", "effective_units", "effective_cases")
 def json_report(found: ReportedRuns, *, with_text: bool = False) -> str:
     """Return some runs with their numbers as one JSON object; ASCII, so that no terminal or parser minds replies.
 
-    Args:
-        with_text: Add prompts, replies and the judge's words of failures.
+    `with_text` adds prompts, replies and the judge's words of failures.
     """
     document = {
         "format": REPORT_FORMAT,

@@ -18,11 +18,7 @@ _COUNTED = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 
 def junit_report(path: Path, runs: Sequence[tuple[int, str, RunFacts]], headline: Headline | None) -> bytes:
-    """Return the report of runs: suites side by side, their sums on top.
-
-    Args:
-        runs: Number, name and plan of each run.
-        headline: Headline of the gates, a test case per run; None without gates.
+    """Return the report of runs (number, name, plan): suites side by side, one for their gates, their sums on top.
 
     Raises:
         StoreError: The file cannot be read.

@@ -51,13 +51,9 @@ class _Extent:
 
 
 def markdown_report(found: ReportedRuns, headline: Headline | None = None, *, with_text: bool = False) -> str:
-    """Return the report of some runs.
+    """Return the report of some runs; `with_text` adds prompts, replies and the judge's words of failures, cut.
 
     Texts, then tables, are shortened until the whole fits.
-
-    Args:
-        headline: Headline of the runs; None without gates.
-        with_text: Add prompts, replies and the judge's words of failures, cut.
     """
     first = report_head(found, headline)
     return first + run_tables(found, LONGEST - len(first.encode()), with_text=with_text)

@@ -47,11 +47,7 @@ def fenced(text: str, limit: int) -> list[str]:
 
 
 def folded(summary: str, lines: Iterable[str]) -> list[str]:
-    """Return lines behind a click.
-
-    Args:
-        summary: Trusted text: nothing in it is escaped.
-    """
+    """Return lines behind a click; nothing in the summary, which is trusted text, is escaped."""
     return ["<details>", f"<summary>{summary}</summary>", "", *lines, "", "</details>", ""]
 
 

@@ -57,11 +57,7 @@ def judgement_lines(rows: Sequence[JudgedCriterion]) -> list[str]:
 
 
 def panel_table(found: PanelReport | None, most: int) -> Iterator[str]:
-    """Yield how far the judges agree, and what they disagree on.
-
-    Args:
-        found: None for one judge.
-    """
+    """Yield how far the judges agree, and what they disagree on; nothing for one judge."""
     if found is None:
         return
     yield "#### Judges"

@@ -26,12 +26,10 @@ def interval_text(score: Score) -> str:
 
 
 def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool, width: int | None = None) -> list[str]:
-    """Return the table of scores with its notes.
+    """Return the table of scores by the name of the run, with its notes.
 
     Args:
-        scores: By the name of the run (a model).
         behaviours: Add a line per behaviour, or per group of a pack.
-        width: Most columns of a row; None for any.
     """
     notes = [
         f"{name}: {note}"

@@ -164,12 +164,7 @@ def partner(
 
 
 class Baselines:
-    """The baselines of a session: found before the first call, compared with at the end.
-
-    Args:
-        own: The session's results file.
-        start: Folder that paths are relative to.
-    """
+    """The baselines of a session: found before the first call, compared with at the end."""
 
     def __init__(self, asked: BaselineAsked, own: Path, start: Path) -> None:
         self.asked = asked
@@ -180,10 +175,7 @@ class Baselines:
         """Benchmarks of the baselines that the named paths held and no longer define, by model and benchmark."""
 
     def find(self, planned: Sequence[tuple[tuple[str, str], BenchmarkKey, str]]) -> None:
-        """Look for the baseline of every planned run; the end of the session reports runs without one, too.
-
-        Args:
-            planned: Key, benchmark and model.
+        """Look for the baseline of every planned run (key, benchmark, model); the session's end reports missing ones.
 
         Raises:
             RunAddressError: An address cannot be read, or names no run; `last` may name none.
@@ -290,12 +282,7 @@ class Baselines:
     def compare(
         self, path: Path, runs: Iterable[tuple[int, tuple[str, str], RunFacts]]
     ) -> dict[int, RunComparison]:
-        """Return how runs that have ended stand to their baselines, by run.
-
-        Args:
-            path: Results file of the runs.
-            runs: Number, key as planned, and facts.
-        """
+        """Return how runs that have ended (number, key as planned, facts) stand to their baselines, by number."""
         comparisons = {}
         for run_id, key, facts in runs:
             detail = run_detail(path, run_id)
@@ -351,8 +338,6 @@ def keep_baselines(
 
     Args:
         path: Results file of the runs, which this process does not write.
-        comparisons: By run.
-        lost: Benchmarks of the baselines that are gone.
         final: Where that file is moved to; None for nowhere.
 
     Raises:

@@ -288,8 +288,7 @@ def compare_runs(
 ) -> RunComparison:
     """Compare a run with its baseline on the cases that both have judged.
 
-    Args:
-        facts: Of the candidate: severities, difficulties and weights are those of its benchmark.
+    Severities, difficulties and weights are those of the candidate, whose facts are given.
     """
     empty = _scoped(facts, candidate, baseline, limits)
     if unfair := [run.ref.name for run in (candidate, baseline) if run.ref.scope == "by_outcome"]:

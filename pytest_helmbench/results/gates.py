@@ -80,12 +80,7 @@ class Gates:
 
 @dataclass(frozen=True, slots=True)
 class JudgedCases:
-    """Cases of a run, each repetition counted.
-
-    Args:
-        judged: With a verdict.
-        planned: All.
-    """
+    """Cases of a run, each repetition counted: those with a verdict, and all."""
 
     judged: int
     planned: int

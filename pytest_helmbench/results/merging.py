@@ -286,9 +286,6 @@ def ask_totals(
     """Have the kinds that follow runs compute totals of the merged ones; return notes on those that are missing.
 
     Args:
-        merged: The runs.
-        session: For the kinds.
-        settings: Of the project.
         roots: Benchmarks of the user. Folders that a shard names are not trusted: code in them may be run.
     """
     notes: list[str] = []

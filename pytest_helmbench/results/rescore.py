@@ -100,8 +100,6 @@ def rescore(
     """Judge the stored replies of a run by the rules that its benchmark has now, and store that as a new run.
 
     Args:
-        detail: The run.
-        root: Folder of the benchmark.
         session: What the kind is given, but for the settings.
         settings: Of the command; what decides verdicts is taken from the run.
 
@@ -362,12 +360,7 @@ def _result(run_id: int, case: _RescoredCase) -> ResultRecord:
 
 
 class JudgeAnswers:
-    """The answers of judges in a run.
-
-    Args:
-        path: Results file, where judges of other runs may have answered too.
-        replies: Of the run.
-    """
+    """The answers of judges in a run; its results file may hold those of other runs, too."""
 
     def __init__(self, path: Path, replies: Sequence[JudgeReply]) -> None:
         self._path = path
@@ -412,12 +405,7 @@ class GivenAnswer:
 
 
 class StoredAnswers:
-    """Answers the calls of one case from the record. See `engine.work.CaseGateway`.
-
-    Args:
-        case: As stored.
-        judges: Of its run.
-    """
+    """Answers the calls of one case from the record. See `engine.work.CaseGateway`."""
 
     retry_policy = RetryPolicy()
 

@@ -46,9 +46,7 @@ class Addressed:
     def of_benchmark(self, benchmark: BenchmarkKey, beside: Collection[BenchmarkKey]) -> list[RunRef]:
         """Return the runs of a benchmark; where there are none, those of its name, if the user has named them.
 
-        Args:
-            benchmark: The one.
-            beside: Others that runs are asked for: those are their own.
+        Runs of the benchmarks beside it are left out: those are asked for themselves.
         """
         is_named = not _LAST.match(self.address)
         found = _of_benchmark(self.session, lambda ref: ref.benchmark, benchmark, is_named=is_named)

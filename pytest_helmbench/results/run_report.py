@@ -218,13 +218,7 @@ def measured_speed(path: Path, run_ids: Sequence[int]) -> Speed:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A run with its results.
-
-    Args:
-        detail: The run.
-        results: In natural order; with texts where they were asked for.
-        columns: What exports say of each result beside what they say of all kinds.
-    """
+    """A run with its results in natural order, and the columns that exports have beside those of all kinds."""
 
     detail: RunDetail
     results: tuple[ResultRow, ...]
@@ -257,8 +251,6 @@ def recorded_results(
     """Return the results of a run, or of one of its cases, with the words of its kind.
 
     Args:
-        detail: The run.
-        code: Only this case.
         outcome: Only those that came out so.
         with_text: Also requests, replies and what may quote them.
     """

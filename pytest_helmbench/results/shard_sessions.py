@@ -29,12 +29,7 @@ class MissingError(MergeError):
 
 @dataclass(frozen=True, slots=True)
 class ShardSession:
-    """One session of one shard.
-
-    Args:
-        path: The file that it stands in.
-        runs: By name.
-    """
+    """One session of one shard in a file, with its runs by name."""
 
     path: Path
     runs: Mapping[RunName, ShardRun]

@@ -42,12 +42,7 @@ MOST_COMPARED = 24
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A run as it stands beside others.
-
-    Args:
-        report: Of the run.
-        ref: Where it is.
-    """
+    """A run as it stands beside others."""
 
     report: RunReport
     ref: RunRef
@@ -126,12 +121,7 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class ReportedRuns:
-    """The runs that a report shows, in any format.
-
-    Args:
-        runs: In the order they are shown.
-        boards: The same runs by benchmark, side by side.
-    """
+    """The runs that a report shows in any format, in order, and the same runs by benchmark, side by side."""
 
     runs: tuple[RunReport, ...]
     boards: tuple[Board, ...]
@@ -149,7 +139,6 @@ def boards(reports: Iterable[RunReport], own: Path | None = None) -> tuple[Board
     Runs of several files are of one benchmark by its name, unless one of the files has several of that name.
 
     Args:
-        reports: Of the runs.
         own: The file whose runs are called by number alone; that of each run itself unless given.
     """
     given = [

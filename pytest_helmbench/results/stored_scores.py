@@ -44,8 +44,7 @@ class ScoredRun:
 def scored_run(path: Path, run_id: int, *, with_rows: bool = False) -> ScoredRun | None:
     """Return the facts of a stored run with its score; None when there is no such run.
 
-    Args:
-        with_rows: Also its rows, which take more room than all else.
+    Rows, which take more room than all else, come where they are asked for.
     """
     facts = load_facts(path, run_id)
     if facts is None:
@@ -73,11 +72,7 @@ def _losses(facts: RunFacts, score: RunScore, rows: Sequence[Row]) -> Losses:
 
 
 def stored_correction(path: Path, run_id: int, *, by_points: bool = False) -> CorrectedRate | None:
-    """Return the judge's pass rate as the labels of a run correct it; None without labels of both verdicts.
-
-    Args:
-        by_points: The share of severity points instead, by labels that were drawn so.
-    """
+    """Return the pass rate, or share of points, as a run's labels correct it; None without labels of both verdicts."""
     counts = label_counts(path, run_id, points=by_points)
     return None if counts is None else corrected_rate(*counts)
 
@@ -102,12 +97,7 @@ def stored_score(path: Path, run_id: int) -> RunScore | None:
 
 
 def score_of(facts: RunFacts, rows: Sequence[Row] | None = None) -> RunScore | None:
-    """Return the score of a run; None when it can have none, see `stored_score`.
-
-    Args:
-        facts: Of the run.
-        rows: `planned_rows` of these facts, where they are at hand.
-    """
+    """Return the score of a run by its facts, and their `planned_rows` where at hand; None when it can have none."""
     if facts.scope == _BY_OUTCOME:
         return None
     if facts.rows is not None:
@@ -244,9 +234,7 @@ def one_row_each(facts: RunFacts) -> Iterator[tuple[str, Row]]:
 def tree_rows(facts: RunFacts, *, add_no_context: bool) -> Iterator[Row]:
     """Yield one unjudged row per case × criterion of the whole benchmark, whatever the run has selected.
 
-    Args:
-        facts: Of a run of that benchmark.
-        add_no_context: Also the cases without a user context, where a scenario has some.
+    Where a scenario has user contexts, `add_no_context` adds its cases without one.
     """
     codes: list[str] = []
     for scenario, perturbations in facts.perturbations.items():

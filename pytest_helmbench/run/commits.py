@@ -20,8 +20,6 @@ class Commits:
     """The disk as calls see it (`gateway.backend.Disk`). Used on the loop's thread, but for `slow_sentence`.
 
     Args:
-        store: The session's.
-        loop: Where its calls live.
         most_waiting: Replies that may wait for the disk while more is sent.
         on_fault: Told, once, that nothing can be stored any more where it should be.
         clock: Monotonic seconds.

@@ -53,13 +53,7 @@ def price_span(
 ) -> PriceSpan | None:
     """Return what a run may cost with its judge, or None when a price is unknown.
 
-    Args:
-        run: Cases, judge calls and tokens that are planned.
-        target: The model that is asked, and its judge.
-        loaded: The benchmark of the run; the history is its own.
-        repeat: Repetitions per case.
-        db: Results file; it need not exist.
-        shares: Parts of their price that calls in batches cost, by the id of their model.
+    The history is that of its benchmark in a results file, which need not exist.
     """
     of_scenario = Counter(map(loaded.scenario_of, run.codes))
     cases = Counter({scenario: count * repeat for scenario, count in of_scenario.items()})
@@ -155,13 +149,7 @@ Targets = Mapping[tuple[str, str], Target]
 
 @dataclass(frozen=True, slots=True)
 class LeastCall:
-    """The cheapest call of a plan.
-
-    Args:
-        model: Id.
-        tokens: Bound of its reply.
-        usd: What it may cost.
-    """
+    """The cheapest call of a plan: its model, the bound of its reply in tokens, and what it may cost."""
 
     model: str
     tokens: int

@@ -46,13 +46,7 @@ class AnchorVerdict:
 
 @dataclass(frozen=True, slots=True)
 class JudgeHeld:
-    """One judge checked against all anchors of a benchmark.
-
-    Args:
-        judge: Id of the marking model.
-        verdicts: One per anchor, in file order.
-        allowed: How many may be wrong.
-    """
+    """One judge with its verdicts on the anchors of a benchmark, in file order, and how many may be wrong."""
 
     judge: str
     verdicts: tuple[AnchorVerdict, ...]
@@ -153,11 +147,6 @@ def _reply(anchor: Anchor) -> Reply:
 
 def try_anchors(root: Path, settings: Settings, environ: Mapping[str, str]) -> AnchorTrial:
     """Hold the judges of a benchmark to its anchors.
-
-    Args:
-        root: Folder of the benchmark.
-        settings: As of a session.
-        environ: Where keys are looked up.
 
     Raises:
         HelmbenchError: It has no anchors or no judge, or cannot be read.

@@ -32,13 +32,7 @@ from pytest_helmbench.store.write.writer import Store
 
 
 class Library:
-    """Loads benchmarks on first use; a kind is imported when a benchmark of it is met.
-
-    Args:
-        settings: Of the session.
-        environ: Where keys are looked up.
-        note: Says something in the summary.
-    """
+    """Loads benchmarks on first use; a kind is imported when a benchmark of it is met."""
 
     def __init__(self, settings: Settings, environ: Mapping[str, str], note: Callable[[str], None]) -> None:
         self._settings = settings
@@ -107,10 +101,9 @@ class Library:
                 yield path
 
     def cases_now(self, root: Path, name: str, paired: Collection[Path]) -> Collection[str] | None:
-        """Return the cases that the benchmark at a folder, else another of its name, defines; None where unknown.
+        """Return the cases that the benchmark at a folder, else one of its name, defines; None where unknown.
 
-        Args:
-            paired: Folders of benchmarks that are not that one.
+        That other one is not among those that are paired already.
         """
         others = (one for one in self.loaded if one.root not in paired and one.outline.name == name)
         found = self._loaded.get(root) or next(others, None)
@@ -164,8 +157,7 @@ class Library:
     def adopt(self, outline: RowOutline) -> Loaded:
         """Return cases that pytest itself has collected, as a benchmark among the others.
 
-        Args:
-            outline: What the record keeps of them; its root stands below the folder whose models.yml counts.
+        The root of their outline stands below the folder whose models.yml counts.
 
         Raises:
             HelmbenchError: The models.yml or an id in it cannot be used.
@@ -225,11 +217,7 @@ class Library:
 
 
 def defined_cases(loaded: Loaded, healthy: Iterable[str] | None = None) -> tuple[str, ...]:
-    """Return the cases that the files of a benchmark define, broken ones too.
-
-    Args:
-        healthy: Those that are not broken, where they are known.
-    """
+    """Return the cases that the files of a benchmark define: the healthy ones, which may be known, and broken ones."""
     if healthy is None:
         healthy = (job.code for file in loaded.files for job in loaded.jobs(file, "", 1))
     broken = (case.code for name, _ in loaded.broken for case in loaded.broken_cases(name))

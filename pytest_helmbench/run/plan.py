@@ -95,7 +95,6 @@ class PlannedRun:
         """Return the run with only these of its cases; tokens by their share.
 
         Args:
-            codes: Some of its cases.
             verdicts: That a judge has to give on one repetition of them.
         """
         share = len(codes) / max(1, len(self.codes))
@@ -150,7 +149,6 @@ class Plan:
 
         Args:
             own: Planned from the jobs of the shard alone.
-            shard: Which one it is.
         """
         by_key = {run.key: run for run in own.runs}
         runs = tuple(by_key.get(run.key) or run.narrowed((), 0) for run in self.runs)
@@ -175,12 +173,9 @@ def plan_jobs(
     scope: str,
     broken: Mapping[Path, Sequence[BrokenCase]] = MappingProxyType({}),
 ) -> Plan:
-    """Count what the selected jobs will ask; nothing is composed.
+    """Count what the selected jobs will ask, in run order; nothing is composed.
 
     Args:
-        jobs: Selected, in run order.
-        dry_run: The user asked for it.
-        scope: Of the whole session.
         broken: Cases that were selected and cannot run, by the folder of their benchmark.
     """
     counts: dict[Target, Counter[str]] = {}
@@ -249,11 +244,7 @@ def _places(*routes: Route) -> tuple[str, ...]:
 
 
 class Notes:
-    """Keeps what is to be said in the summary, in the order in which it was said first.
-
-    Args:
-        forward: Takes a sentence to the process that prints the summary; None when that is this one.
-    """
+    """Keeps what the summary says, in the order in which it was said first; a worker forwards it to its controller."""
 
     def __init__(self, forward: Callable[[str], object] | None = None) -> None:
         self._forward = forward

@@ -48,14 +48,7 @@ class ResumeError(HelmbenchError):
 
 @dataclass(frozen=True, slots=True)
 class Continued:
-    """A run as it is planned now.
-
-    Args:
-        folder: Of the benchmark.
-        benchmark: What names it.
-        model: Id of the model under test.
-        settings: As they would be recorded.
-    """
+    """A run as it is planned now, with the settings as they would be recorded."""
 
     folder: str
     benchmark: BenchmarkKey
@@ -70,13 +63,7 @@ class Continued:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """A session that goes on.
-
-    Args:
-        session_id: Of the session.
-        runs: `evaluation_runs.id` by folder and model.
-        judged: The cases that need not be asked again.
-    """
+    """A session that goes on: its runs by folder and model, and the cases that need not be asked again."""
 
     session_id: str
     runs: Mapping[RunKey, int]
@@ -90,10 +77,6 @@ def as_continued(settings: Settings, resume: Resume) -> Settings:
     """Return the settings with the budget of the session that goes on; without a model, with its models too.
 
     Addresses, variables of keys and code are never those of a results file: such files travel.
-
-    Args:
-        settings: Of the session.
-        resume: Which one goes on.
 
     Raises:
         ResumeError: There is none, and none is to be started; or its models are code that is not named now.

@@ -22,8 +22,6 @@ def refuse_empty_selection(
     """Do nothing where every pattern matches some case of these benchmarks, or something broken that may hold one.
 
     Args:
-        benchmarks: Of the session.
-        selection: What is asked for.
         note: Takes a sentence about an excluding pattern that matches nothing.
 
     Raises:
@@ -121,12 +119,8 @@ def _drawable(job: CaseJob) -> SampledCase:
 def refuse_idle_options(benchmarks: Sequence[Loaded], is_given: Callable[[str], object]) -> None:
     """Refuse options of scenario trees where only tables run.
 
-    Args:
-        benchmarks: Of the session.
-        is_given: Tells whether the command line has an option.
-
     Raises:
-        SelectError: It has one, which would change nothing.
+        SelectError: The command line has one, which would change nothing.
     """
     if not benchmarks or not all(loaded.root.is_file() for loaded in benchmarks):
         return

@@ -50,9 +50,7 @@ if TYPE_CHECKING:
 class SessionRuns:
     """Opens the runs of a session, tallies what comes, closes them. `record_*` are called on one thread.
 
-    Args:
-        settings: Of the session.
-        hidden: What is not stored, though the user may have typed it.
+    `hidden` is not stored, though the user may have typed it.
     """
 
     def __init__(self, settings: Settings, hidden: HiddenValues) -> None:
@@ -227,12 +225,7 @@ class SessionRuns:
             self.store.record_result(record)
 
     def close(self, *, interrupted: bool, tick: Callable[[], object] = lambda: None) -> None:
-        """Close every run and the database.
-
-        Args:
-            interrupted: The session did not come to its end.
-            tick: Called twice a second while the disk takes time.
-        """
+        """Close every run and the database, ticking twice a second while the disk takes time."""
         if self.store is None:
             return
         self.store.heartbeat()  # its writer looks whether the file still stands where it is read

@@ -63,8 +63,6 @@ def run_shard(queue: str, shard: Shard, arguments: Sequence[str], folder: str, f
 
     Args:
         queue: Name of the queue of the process that spreads.
-        shard: The shard.
-        arguments: Of pytest.
         folder: Where it runs: below the files, or an absolute path.
         files: As `packed` returns them; None where the files are the same everywhere.
 
@@ -144,12 +142,7 @@ def _run_pytest(arguments: Sequence[str], line: _Line, start: Path, db: Path) ->
 
 
 def packed(root: Path, paths: Sequence[Path]) -> bytes:
-    """Return files and folders below a folder as an archive.
-
-    Args:
-        root: The folder.
-        paths: Below it. Compiled Python files and results files are left out.
-    """
+    """Return files and folders below a folder as an archive, without compiled Python files and results files."""
     files = {file for path in paths for file in ([path] if path.is_file() else path.rglob("*"))}
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz", dereference=True) as archive:

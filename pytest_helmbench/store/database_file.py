@@ -18,11 +18,7 @@ _RECOVERED = "helmbench-recovered"
 
 
 class FilePlace:
-    """Where an open results file stands with its log, and whether they still do.
-
-    Args:
-        path: Of the file, which exists.
-    """
+    """Where an open results file stands with its log, and whether they still do."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -27,11 +27,7 @@ class StoreError(HelmbenchError):
 
 
 class EmptyStoreError(StoreError):
-    """The file holds no table at all: its first session was killed before it wrote one.
-
-    Args:
-        path: The database file.
-    """
+    """The file holds no table at all: its first session was killed before it wrote one."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(

@@ -81,11 +81,7 @@ class Lease:
 
 
 class Leases:
-    """The leases of one writer; every method runs inside its transaction.
-
-    Args:
-        now: Seconds since the epoch.
-    """
+    """The leases of one writer; every method runs inside its transaction."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.owner = new_id()

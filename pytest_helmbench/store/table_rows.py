@@ -28,12 +28,7 @@ _LARGEST = 2**63 - 1
 
 
 class SqlTable:
-    """A table as it stands in one file.
-
-    Args:
-        conn: To the file.
-        name: Of the table.
-    """
+    """A table as it stands in one file."""
 
     def __init__(self, conn: sqlite3.Connection, name: str) -> None:
         self.name = name
@@ -113,13 +108,7 @@ def named_rows(cursor: sqlite3.Cursor) -> Iterator[dict[str, Cell]]:
 
 
 def from_row(value_type: type[_Value], row: Mapping[str, Any], **given: Any) -> _Value:
-    """Return a dataclass whose fields are the columns of the same names; a column that is missing leaves its default.
-
-    Args:
-        value_type: The dataclass.
-        row: Of `named_rows`.
-        given: Fields whose values are not those of a column.
-    """
+    """Return a dataclass of given fields, and of the columns of the same names; a missing one leaves its default."""
     return value_type(
         **{name: row[name] for name in value_type.__dataclass_fields__ if name in row and name not in given},
         **given,

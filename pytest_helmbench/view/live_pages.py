@@ -38,12 +38,7 @@ class NoSuchRunError(HelmbenchError):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The runs of a page.
-
-    Args:
-        runs: Numbers; baseline and candidate of a comparison.
-        compared: The page is a comparison.
-    """
+    """The runs of a page by number; of a comparison, baseline and candidate."""
 
     runs: tuple[int, ...]
     compared: bool = False
@@ -58,12 +53,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The state of a results file when it was last read.
-
-    Args:
-        file: Counts the files that have stood at the path.
-        progress: By run.
-    """
+    """The state of a results file when it was last read: how many have stood at its path, and progress by run."""
 
     file: int
     progress: Mapping[int, RunProgress]
@@ -93,12 +83,7 @@ class _ReaderThread:
 
 
 class LivePages:
-    """Pages of one results file.
-
-    Args:
-        texts: Whose texts are shown; None for all of the user's own data.
-        refresh_s: Between two looks at the file.
-    """
+    """Pages of one results file; without `texts` they show those of the user's own data."""
 
     def __init__(self, path: Path, texts: ShownTexts | None, refresh_s: float) -> None:
         self._path = path
@@ -112,10 +97,7 @@ class LivePages:
         self._kept: OrderedDict[Address, tuple[Seen, str]] = OrderedDict()
 
     async def state(self, *, newest: bool = False) -> Seen:
-        """Return how far the runs are, as of a moment ago.
-
-        Args:
-            newest: As of now.
+        """Return how far the runs are as of a moment ago, or of now where the newest is wanted.
 
         Raises:
             StoreError: The file is missing, or cannot be read.

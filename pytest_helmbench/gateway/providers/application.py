@@ -68,11 +68,7 @@ _TEMPLATE, _VERSION, _MESSAGES_SENT = "request_template", "application_version",
 
 @dataclass(frozen=True, slots=True)
 class HttpApplication(_Application):
-    """An address that has a form of requests and answers of its own.
-
-    Args:
-        template: Of both.
-    """
+    """An address that has a form of requests and answers of its own."""
 
     template: HttpTemplate = field(default_factory=lambda: HttpTemplate(""))
 

@@ -108,12 +108,7 @@ _TOOL_FIELDS = _words(
 
 
 def refusals(stated: JsonObject, allowed: Collection[str]) -> Iterator[Refusal]:
-    """Yield what is refused in a request of a pack or an agent.
-
-    Args:
-        stated: Decoded body.
-        allowed: Fields that the user has set for this model: they pass.
-    """
+    """Yield what is refused in a request of a pack or an agent; fields that the user has set for the model pass."""
     for name, value in stated.items():
         plain = _plain(name)
         if value is None or name in allowed:

@@ -41,11 +41,7 @@ class RelayAddress:
 
 @dataclass(slots=True, eq=False)
 class RelayRoute:
-    """The conversation behind an address: none before its item begins and after it has ended.
-
-    Args:
-        conversation: Of the item whose turn it is.
-    """
+    """The conversation behind an address: none before its item begins and after it has ended."""
 
     conversation: Conversation | None = None
 
@@ -59,11 +55,7 @@ class RelayRoute:
 
 
 class Relay:
-    """Gives out addresses, and knows whose they are. Used on the event loop only.
-
-    Args:
-        bounds: Of requests and answers.
-    """
+    """Gives out addresses, and knows whose they are. Used on the event loop only."""
 
     def __init__(self, bounds: RelayBounds | None = None) -> None:
         self._bounds = bounds

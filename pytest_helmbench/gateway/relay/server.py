@@ -66,7 +66,6 @@ class RelayServer:
     Args:
         admitted: Returns the conversation of a path's first part and an `Authorization` header; raises
             `NotAdmittedError` and `ItemEndedError`.
-        bounds: Of requests and answers.
     """
 
     def __init__(
@@ -309,11 +308,7 @@ def _without_usage(event: bytes) -> bytes:
 
 
 def _reply_events(reply: bytes) -> Iterator[bytes]:
-    """Yield the events that say the same as a reply, token counts among them.
-
-    Args:
-        reply: HTTP body of a chat completion, as received.
-    """
+    """Yield the events that say the same as a reply, an HTTP body as received, token counts among them."""
     document = reply_document(reply)
     head = {name: document[name] for name in _HEAD if name in document}
     head["object"] = "chat.completion.chunk"

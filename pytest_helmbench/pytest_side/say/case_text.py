@@ -71,9 +71,7 @@ class CaseText(str):
 def brief_parts(outcome: Outcome, asked: str, *, with_text: bool) -> dict[str, str]:
     """Return the parts that a terminal may show of a wrong case, unformatted: pytest prints only a few of them.
 
-    Args:
-        asked: The prompt; empty where there is none.
-        with_text: Show the prompt and running text of the reply.
+    With texts they have the prompt, where there is one, and running text of the reply.
     """
     wrong = [evaluation for evaluation in outcome.evaluations if not evaluation.passed]
     if with_text:

@@ -223,8 +223,7 @@ def _headline(report: Any) -> str:
 def same_errors(texts: Iterable[str]) -> Sequence[tuple[int, int]]:
     """Return the different errors, the most frequent first: the place of the first one, and their number.
 
-    Args:
-        texts: The text of each error; times, sizes and ports in them do not matter.
+    Times, sizes and ports in their texts do not matter.
     """
     counts: Counter[str] = Counter()
     first: dict[str, int] = {}
@@ -236,11 +235,6 @@ def same_errors(texts: Iterable[str]) -> Sequence[tuple[int, int]]:
 
 
 def failed_listing(runs: Sequence[int], db: Path, usual: Path) -> str:
-    """Return the command that lists the failed cases of runs: `helmbench show 3 --failed`.
-
-    Args:
-        runs: Numbers of the runs; of several, the reader chooses one.
-        usual: The results file that commands read by default.
-    """
+    """Return the command that lists the failed cases of a run, or of one of several: `helmbench show 3 --failed`."""
     run = runs[0] if len(runs) == 1 else "RUN"
     return f"`helmbench show {run} --failed{'' if db == usual else f' --db={shlex.quote(str(db))}'}`"

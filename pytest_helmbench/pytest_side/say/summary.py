@@ -199,11 +199,7 @@ def _closing(coordinator: Coordinator, start: Path, reported: int | None) -> str
 
 
 def summary_runs(plan: Plan, coordinator: Coordinator, counts: Mapping[int, RunCounts]) -> list[SummaryRun]:
-    """Return the rows of the table of scores, in the order of the plan.
-
-    Args:
-        counts: Counts of whole runs, by the number of the run.
-    """
+    """Return the rows of the table of scores, in the order of the plan, by the counts of whole runs."""
     runs = coordinator.runs
     benchmarks, names = names_of_benchmarks(coordinator, plan), planned_names(coordinator, plan)
     is_one_model = len({run.model for run in plan.runs}) == 1 < len(benchmarks)
@@ -494,10 +490,9 @@ def score_remarks(run: RunScore | None, unjudged: int) -> Iterator[str]:
 
 
 def chance_line(runs: Sequence[SummaryRun]) -> str:
-    """Return which of several runs are shown to be better than an answer that flags everything; empty where all are.
+    """Return which of several runs are shown to be better than flagging everything; empty where all are.
 
-    Args:
-        runs: Of one benchmark, the best first.
+    The runs are of one benchmark, the best first.
     """
     scored = [run for run in runs if run.value is not None and run.constant is not None]
     shown = [run for run in scored if _beats(run)]

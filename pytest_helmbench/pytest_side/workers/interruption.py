@@ -85,11 +85,7 @@ class Interruptions:
             hurry()
 
     def worker_ends(self, sentence: str) -> None:
-        """End the session because one of its workers got a signal. From any thread.
-
-        Args:
-            sentence: Names the worker and the signal.
-        """
+        """End the session because one of its workers got a signal, as a sentence says. From any thread."""
 
         def end() -> None:
             # A signal to all processes has reached this one by now.
@@ -157,11 +153,7 @@ def _is_dropped(frame: FrameType | None) -> bool:
 
 
 class EndingHooks:
-    """The hooks of a session that a signal ends.
-
-    Args:
-        coordinator: Knows the calls in flight; None in an xdist worker.
-    """
+    """The hooks of a session that a signal ends; its coordinator, None in an xdist worker, knows calls in flight."""
 
     def __init__(
         self,

@@ -42,11 +42,7 @@ class SessionRole:
     """Runs cases in this process; None where nothing is called."""
 
     def collected(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
-        """Keep the selected jobs and the plan.
-
-        Args:
-            jobs: The job of each selected item, in run order; None where nothing is to be started ahead.
-        """
+        """Keep the selected jobs in run order, None where nothing is to be started ahead, and the plan."""
 
     def begin(self) -> None:
         """Start the selected items, when pytest begins to run them; a worker waits for its controller.

@@ -37,12 +37,7 @@ _TICK_S = 1.0
 
 
 class XdistController(SessionRole):
-    """Serves the workers; a pytest plugin with the hooks of xdist.
-
-    Args:
-        announce: Called with the plan before the first call; may end the session.
-        tick: Called about once a second while the workers run.
-    """
+    """Serves the workers, ticking about once a second; a pytest plugin with the hooks of xdist."""
 
     def __init__(
         self,

@@ -211,11 +211,7 @@ class RemoteBackend:
 
 
 class XdistWorker(SessionRole):
-    """An engine whose backend is at the far end of a channel.
-
-    Args:
-        tick: Called about once a second while an item waits.
-    """
+    """An engine whose backend is at the far end of a channel."""
 
     def __init__(self, engines: CaseEngines, channel: Channel, tick: Callable[[], None]) -> None:
         self._engines = engines

@@ -47,11 +47,7 @@ _WORD = re.compile(r"[a-z_]{1,20}\Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of data in the page.
-
-    Args:
-        data: Base64 of gzip of JSON; the same for the same value.
-    """
+    """A piece of data in the page: base64 of gzip of JSON, the same for the same value."""
 
     id: str
     data: str
@@ -64,11 +60,7 @@ class Block:
 
 
 def page_messages(reports: Mapping[str, RunReport], texts: ShownTexts) -> Messages:
-    """Return what each case asked, where the texts of one of the runs are shown.
-
-    Args:
-        reports: By their names on the page.
-    """
+    """Return what each case asked, where the texts of a run are shown; reports come by their names on the page."""
     found: dict[tuple[str, str, int], tuple[str, list[str]]] = {}
     for name, report in reports.items() if texts.any else ():
         own_data = report.detail.settings.get(OWN_DATA) is True
@@ -89,12 +81,7 @@ def message_line(messages: Messages, benchmark: str, code: str, repetition: int)
 def run_blocks(
     name: str, report: RunReport, texts: ShownTexts, flips: _Flips, messages: Messages
 ) -> Iterator[Block]:
-    """Yield the blocks of a run: its columns first.
-
-    Args:
-        name: Name of the run on the page: `0`, or `0b` for its baseline.
-        flips: The change of each case since the baseline; empty without one.
-    """
+    """Yield the blocks of a run, its columns first; its name on the page is `0`, or `0b` for its baseline."""
     rows, benchmark = report.results, report.detail.benchmark
     cells = _cells(report, flips, texts)
     if any(owner == name for owner, _ in messages.values()):

@@ -244,14 +244,7 @@ def _environment() -> Environment:
 def run_list_page(
     name: str, runs: Sequence[tuple[RunSummary, RunProgress]], left_out: int, refresh_s: float
 ) -> str:
-    """Return the list of runs of a server.
-
-    Args:
-        name: Name of the results file.
-        runs: The newest first, each with its progress.
-        left_out: Number of older runs that are not shown.
-        refresh_s: Seconds between two requests for news.
-    """
+    """Return the list of runs of a results file's server, the newest first, and how many older ones are left out."""
     return _rendered(
         "runs.html.jinja",
         ["page.css", "live.css"],
@@ -323,10 +316,7 @@ def case_lines(
 ) -> tuple[Sequence[CaseLine], int]:
     """Return the worst failures of a run, or of a comparison what has become worse; and how many there are.
 
-    The order is by points lost.
-
-    Args:
-        with_text: Show running text of a reply that was observed.
+    The order is by points lost. With texts, running text of a reply that was observed is shown.
     """
     report = part.report
     if report is None:

@@ -293,11 +293,9 @@ def hundredth(value: float | Fraction) -> float:
 
 
 def heat_map(found: Iterable[Detection], before: Iterable[Detection] = ()) -> HeatMap:
-    """Return what was judged right by behaviour and condition; scenarios of a behaviour are added up.
+    """Return what was judged right by behaviour and condition, beside the baseline's share.
 
-    Args:
-        found: The rates by condition (`Breakdown.by_condition`).
-        before: Those of the baseline; empty without a comparison.
+    Scenarios of a behaviour are added up.
     """
     cells, earlier = _by_behaviour(found), _by_behaviour(before)
     names = sorted({name for row in cells.values() for name in row}, key=natural_key)

@@ -39,10 +39,6 @@ def place_of(root: Path, db: Path) -> str:
 
     Relative to the folder of the results file; from the home folder (`~/`) where only that, or what lies above it,
     has both of them in it; and absolute where they have nothing in common.
-
-    Args:
-        root: Folder of the benchmark.
-        db: The results file.
     """
     root, folder, home = root.resolve(), db.absolute().parent.resolve(), _home()
     shared = _shared(root, folder)

@@ -140,12 +140,7 @@ _SPENT = """
 
 
 def costs(path: Path, run_id: int | None = None, model: str | None = None) -> tuple[CostRow, ...]:
-    """Return what runs have cost, by run, behaviour in natural order, and purpose.
-
-    Args:
-        run_id: Only this run; None for all.
-        model: Only runs of this model under test; None for all.
-    """
+    """Return what runs have cost, by run, behaviour in natural order, and purpose: all, one, or those of one model."""
     asked = {"run_id": run_id, "model": model}
     with reading(path) as conn:
         rows = [from_row(CostRow, row) for row in named_rows(conn.execute(COSTS, asked))]
@@ -196,11 +191,7 @@ def price_history(
 ) -> Mapping[str, CostRange]:
     """Return what calls have cost so far, by scenario code (`P1-B2-S1`), where that is known; empty without a file.
 
-    Args:
-        benchmark: All versions of it.
-        model: Model under test.
-        purpose: `case` or `judge`.
-        judge: Only calls of this marking model; None for all.
+    All versions of the benchmark count, and all marking models where none is named.
     """
     if holds_nothing(path):
         return {}

@@ -33,15 +33,9 @@ _CREDITS = """
 
 
 class Credit(NamedTuple):
-    """The credit of one judged case × repetition × criterion.
+    """The credit (0 to 1) of one judged case × repetition (from 1) × criterion (empty where the case has one row).
 
-    Args:
-        code: Of the case.
-        repetition: From 1.
-        criterion: Its name; empty where the case has one row.
-        passed: Whether the rule passed.
-        value: 0 to 1.
-        rule_hash: Of the rule, or of all rules of a conversation; None where one is unknown.
+    The hash is that of the rule, or of all rules of a conversation; None where one is unknown.
     """
 
     code: str

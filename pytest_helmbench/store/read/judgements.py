@@ -41,11 +41,7 @@ class JudgedCriterion:
 
 
 def judged_criteria(path: Path, run_id: int, code: str | None = None) -> tuple[JudgedCriterion, ...]:
-    """Return what several judges said in a run, by case in natural order; empty where one alone has judged.
-
-    Args:
-        code: Only this case.
-    """
+    """Return what several judges said in a run, by case in natural order; empty where one alone has judged."""
     found: dict[tuple[str, int, str], list[Judgement]] = {}
     with reading(path) as conn:
         for row in named_rows(conn.execute(_JUDGEMENTS, {"run_id": run_id, "code": code})):

@@ -55,13 +55,7 @@ class RecordedRuns:
         )
 
     def reply_of_run(self, of_case: CaseKey, request_hash: str, judge: str | None) -> RecordedReply | None:
-        """Return the newest reply to this request for this case of this run, or None.
-
-        Args:
-            of_case: Run, code, repetition.
-            request_hash: Of the request.
-            judge: Id of the marking model that was asked; None for the model under test.
-        """
+        """Return the newest reply of the model under test, or of a judge, to a request for a case of a run, or None."""
         return self._newest(
             "SELECT responses.body, max(calls.from_cache = 0) OVER (), max(calls.cost_usd) OVER (),"
             " responses.address FROM calls"
@@ -82,11 +76,7 @@ class RecordedRuns:
 def cases_on_record(
     path: Path, run_id: int, statements: StatementReader | None = None
 ) -> dict[CaseKey, RecordedCase]:
-    """Return the judged cases of a run.
-
-    Args:
-        statements: Reads what the kind of its benchmark has said about them; None where it keeps nothing.
-    """
+    """Return the judged cases of a run, with what its kind has said about them where that keeps anything."""
     found: dict[CaseKey, RecordedCase] = {}
     with reading(path) as conn:
         said = {} if statements is None else statements(conn, run_id)

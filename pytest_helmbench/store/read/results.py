@@ -226,12 +226,9 @@ def evaluations_of(
 def results(
     path: Path, run_id: int, code: str | None = None, *, outcome: str | None = None, with_text: bool = False
 ) -> tuple[ResultRow, ...]:
-    """Return the results of a run in natural order of code and repetition.
+    """Return the results of a run in natural order of code and repetition: all, of one case, or with one outcome.
 
-    Args:
-        code: Only this case.
-        outcome: Only those that came out so.
-        with_text: Also requests and replies.
+    Requests and replies are in them where texts are asked for.
     """
     asked = {"run_id": run_id, "code": code, "outcome": outcome, "with_text": with_text}
     with reading(path) as conn:
@@ -298,11 +295,7 @@ def notable_calls(path: Path, run_id: int) -> Mapping[tuple[str, int], tuple[Cal
 def case_steps(
     path: Path, run_id: int, code: str | None = None
 ) -> Mapping[tuple[str, int], tuple[Event, ...]]:
-    """Return the steps of the cases of a run by code and repetition; cases without any are left out.
-
-    Args:
-        code: Only this case.
-    """
+    """Return the steps of the cases of a run by code and repetition; cases without any are left out."""
     found: defaultdict[tuple[str, int], list[Event]] = defaultdict(list)
     asked = {"run_id": run_id, "code": code}
     with reading(path) as conn:

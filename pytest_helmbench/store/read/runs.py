@@ -264,11 +264,7 @@ def _json_object(row: Mapping[str, Cell], name: str) -> Mapping[str, JsonValue] 
 
 
 def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
-    """Return one run with its settings, or None when the file has no such run.
-
-    Args:
-        run_id: None for the newest run.
-    """
+    """Return one run, or the newest, with its settings; None when the file has no such run."""
     newest = "ORDER BY evaluation_runs.id DESC LIMIT 1"
     which = f" WHERE evaluation_runs.id = ifnull(:run_id, evaluation_runs.id) {newest}"
     with reading(path) as conn:
@@ -279,15 +275,7 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
 
 
 def unfinished_runs(path: Path, run_id: int | None = None) -> tuple[RunDetail, ...]:
-    """Return the runs of the last session that is not complete, or of the session of one run.
-
-    Args:
-        path: Results file; it need not exist, and may be empty.
-        run_id: A run of the wanted session; None for the last session with an unfinished run.
-
-    Returns:
-        Every run of that session, finished ones too; empty when there is none.
-    """
+    """Return all runs of the last session that is not complete, or of the session of one run; none without a file."""
     if holds_nothing(path):
         return ()
     which = f" WHERE session_id = ({SESSION_OF}) ORDER BY evaluation_runs.id"

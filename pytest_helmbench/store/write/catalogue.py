@@ -48,15 +48,10 @@ def write_llm(conn: sqlite3.Connection, name: str, provider: str, base_url: str 
 
 
 def write_benchmark(conn: sqlite3.Connection, outline: Outline, codes: Iterable[str]) -> CatalogueIds:
-    """Write the rows of a benchmark that the file does not have yet, and return their ids.
+    """Write the rows of a benchmark that the file does not have yet, inside a write transaction, and return their ids.
 
     A benchmark of the same name, version and hash is reused. Names and descriptions are taken anew; scenarios that
     an earlier, partial load left out are added.
-
-    Args:
-        conn: Inside a write transaction.
-        outline: As loaded.
-        codes: Planned cases.
     """
     writer = _CatalogueWriter(conn, id_of(outline.name, outline.version, outline.hash))
     names = ("name", "version", "hash", "description", "kind")

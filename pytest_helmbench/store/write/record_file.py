@@ -64,14 +64,7 @@ _LONGEST_LOOK_S = 0.5  # for a lock at a time: between two of them the writer he
 
 
 class RecordFile:
-    """Writes batches; used by one thread, but for the facts on runs, which are set as a whole.
-
-    Args:
-        conn: To the open file.
-        path: Its path.
-        busy_timeout_s: See `Store.open`.
-        now: Seconds since the epoch.
-    """
+    """Writes batches; used by one thread, but for the facts on runs, which are set as a whole."""
 
     def __init__(
         self, conn: sqlite3.Connection, path: Path, busy_timeout_s: float, now: Callable[[], float]
@@ -199,11 +192,7 @@ _LAST_SEQUENCE = (
 
 
 class RecordTables:
-    """The tables that rows of a running session go into, as they stand in its file.
-
-    Args:
-        conn: To the file.
-    """
+    """The tables that rows of a running session go into, as they stand in its file."""
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self.conn = conn
@@ -228,11 +217,9 @@ class RecordTables:
 def write_attempts(
     tables: RecordTables, attempts: Sequence[AttemptRecord], continued: frozenset[int]
 ) -> dict[str, str]:
-    """Write requests, replies and calls, in this order.
+    """Write requests, replies and calls, in this order, inside a write transaction.
 
     Args:
-        tables: Of the file, inside a write transaction.
-        attempts: In the order they came.
         continued: Runs that go on: what their calls are numbered with goes on too.
 
     Returns:
@@ -260,13 +247,11 @@ def write_results(
     catalogues: Mapping[int, CatalogueIds],
     replies: Mapping[str, str],
 ) -> None:
-    """Write results with their evaluations.
+    """Write results with their evaluations, inside a write transaction.
 
     The first judged verdict of a case and repetition stands; an error or a skip is replaced.
 
     Args:
-        tables: Of the file, inside a write transaction.
-        results: In the order they came.
         catalogues: Row ids of their benchmark by run.
         replies: Reply key to `responses.id`.
     """

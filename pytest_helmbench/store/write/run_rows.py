@@ -155,13 +155,9 @@ def write_run(
 
 
 def reopen_run(conn: sqlite3.Connection, run_id: int, benchmark_id: str, run: RunRecord) -> int:
-    """Let an unfinished run go on under its id; what it has planned before stays planned, and of what it was merged.
+    """Let an unfinished run go on under its id, inside a write transaction.
 
-    Args:
-        conn: Inside a write transaction.
-        run_id: `evaluation_runs.id`.
-        benchmark_id: As it is now.
-        run: The rest.
+    Its earlier plan stays planned, and the shards that it was merged of stay in its settings.
     """
     codes = _write_plan_of(conn, run_id, run)
     per_case = run.total_tests // len(run.codes) if run.codes else 1
@@ -275,12 +271,7 @@ def _write_counts(conn: sqlite3.Connection, run_id: int) -> None:
 
 
 def interrupt_dead_runs(conn: sqlite3.Connection, now_s: float) -> tuple[int, ...]:
-    """Mark running runs as `interrupted` whose process is gone, with their counts, and return their ids.
-
-    Args:
-        conn: Inside a write transaction.
-        now_s: Seconds since the epoch.
-    """
+    """Mark running runs as `interrupted` whose process is gone, with their counts, and return their ids."""
     leases = leases_of(conn)
     running = conn.execute("SELECT id, session_id FROM evaluation_runs WHERE status = 'running'").fetchall()
     dead = tuple(

@@ -214,14 +214,7 @@ class Store:
         self._put(record)
 
     def record_sent(self, number: int, run_id: int, code: str, reserved_usd: float) -> None:
-        """Keep that a call of this process is about to go, until it has returned.
-
-        Args:
-            number: Of the call.
-            run_id: `evaluation_runs.id`.
-            code: Case code.
-            reserved_usd: What the budget has reserved for it.
-        """
+        """Keep that a call of this process is about to go, with what the budget reserves for it, until it returns."""
         row = (self._file.leases.owner, number, run_id, code, reserved_usd)
         self._do(
             "INSERT INTO sent_calls (owner, number, run_id, code, reserved_usd) VALUES (?, ?, ?, ?, ?)", row
@@ -275,11 +268,7 @@ class Store:
         self._hurried_s = self._hurried_s or time.monotonic()
 
     def flush(self, tick: Callable[[], object] = _nothing) -> None:
-        """Wait until everything queued so far is on disk, or has been dropped because of a fault.
-
-        Args:
-            tick: Called twice a second meanwhile.
-        """
+        """Wait, ticking twice a second, until everything queued so far is on disk, or a fault has dropped it."""
         with self._wake:
             wanted = self._accepted
         while not self._is_settled(wanted):
@@ -302,11 +291,7 @@ class Store:
         return self._fault is not None
 
     def close(self, tick: Callable[[], object] = _nothing) -> None:
-        """Write what is queued, fold the log into the file and close it. Twice does no harm.
-
-        Args:
-            tick: Called twice a second while that takes time.
-        """
+        """Write what is queued, ticking twice a second, fold the log into the file and close it. Twice does no harm."""
         with self._wake:
             self._closing = True
             self._wake.notify_all()
