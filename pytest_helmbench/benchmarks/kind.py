@@ -87,7 +87,6 @@ class SessionValues:
     """The values that a session or a command gives to a kind.
 
     Args:
-        settings: Of the session.
         environ: Where programs and keys are looked up.
         loop: Returns the event loop of the process, which is started when it is needed first.
         note: Says something in the summary.
@@ -231,7 +230,6 @@ class Loaded(Protocol):
         """Yield the jobs of a file, in natural order; nothing is composed.
 
         Args:
-            path: Of the file.
             file_id: Its node id.
             repeat: Repetitions of each case on each model.
         """

@@ -43,7 +43,6 @@ class Dialogue:
         """Return what the model is asked next; None when the conversation has ended.
 
         Args:
-            origin: Of the case.
             entry: The model, which is asked at the endpoint.
         """
         if self._ended:

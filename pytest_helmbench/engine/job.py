@@ -194,12 +194,7 @@ class CaseJob(ABC):
 
     @abstractmethod
     def rule_hashes(self, case: Case, settings: RunnerSettings, /) -> tuple[str, ...]:
-        """Return the rule hash of every evaluation that the case gets, in order.
-
-        Args:
-            case: As composed.
-            settings: Of the session.
-        """
+        """Return the rule hash of every evaluation that the case gets, in order."""
 
     @property
     def model_id(self) -> str:

@@ -104,7 +104,6 @@ class JobQueue(Generic[JobT]):
     that it held then would stay held. Comments say where their order matters.
 
     Args:
-        loop: Where jobs run.
         work: Turns a job into its outcome; raises only what is a bug, or `asyncio.CancelledError`.
         width: Places per queue; a resting job holds none.
         window: How far beyond the job whose outcome was taken last others may start.

@@ -144,11 +144,7 @@ def _unbounded(value: JsonValue) -> JsonValue:
 
 
 class Judges:
-    """Asks the judges of a process.
-
-    Args:
-        gateway: Where their calls go.
-    """
+    """Asks the judges of a process."""
 
     def __init__(self, gateway: ReplySource) -> None:
         self._gateway = gateway

@@ -63,7 +63,6 @@ class RunnerSettings:
 
     Args:
         strict_json: No recovery of JSON from surrounding text.
-        template: The judge's wording.
     """
 
     strict_json: bool
@@ -90,15 +89,11 @@ class CaseContext:
     """Everything that a case can use while it runs.
 
     Args:
-        gateway: Where its calls go.
-        origin: Whose calls they are.
         entry: The model under test.
-        endpoint: Where it is reached.
         marking_models: In order; empty when none is named.
         clock: The time of the case.
         watch: Told what its calls are doing.
         settings: What it shares with all cases.
-        judges: Asks marking models.
     """
 
     gateway: CaseGateway

@@ -148,8 +148,6 @@ def judge_messages(
 
     Args:
         template: The wording for the case.
-        criterion: One of its rule's.
-        case: As composed.
         reply_text: The last reply as the judge sees it.
         before: What was said before that; empty for a case of one question.
         calls: Tool calls of the reply to one question.

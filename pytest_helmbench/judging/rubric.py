@@ -85,8 +85,6 @@ class JudgeRule(CaseRule):
         """Return the rule hash of a criterion's evaluation: the criterion, the polarity and who judges how.
 
         Args:
-            criterion: One of the rule's.
-            template_hash: Of the judge's wording.
             judge_model: Whose verdict it is, see `deciding_judge`.
         """
         polarity = ("by_severity",) if self.by_severity else ()

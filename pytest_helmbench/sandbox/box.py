@@ -105,7 +105,6 @@ class Mount:
     """A file or folder of this machine that commands see.
 
     Args:
-        source: Where it lies here.
         target: Absolute path inside the box; below the box's workdir it covers what the workspace has there.
         read_only: Whether commands may only read it.
     """
@@ -290,7 +289,6 @@ class Box:
     Nothing lives on from one command to the next but the workspace: no process, no temporary file.
 
     Args:
-        engine: Runs the commands.
         spec: Image, mounts, environment and limits of the commands.
         workspace: The files that they work on; closed with the box unless the spec brought it.
     """

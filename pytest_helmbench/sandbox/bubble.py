@@ -61,7 +61,6 @@ class Bubble:
     read.
 
     Args:
-        kit: Of the engine.
         limits: Of all that runs in it.
         lifeline: The other end; it is closed with the sandbox.
         held: Our end, likewise; -1 where another object holds it.
@@ -105,8 +104,6 @@ class Bubble:
 
         Args:
             view: Flags for what it sees and sets.
-            command: Program and arguments.
-            folder: Where it starts.
             settings: More of what the launcher takes on.
         """
         flags = ["--json-status-fd", str(self._status)]

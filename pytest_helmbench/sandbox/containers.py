@@ -201,9 +201,7 @@ class ContainerEngine(Engine):
     """Runs each command in a container of its own.
 
     Args:
-        kind: Which engine it is.
         program: What its command line does in its own way.
-        path: Of its command line.
         rootless: Whether root in a container is the user who runs us.
         pull: Whether images may be fetched.
         filters: Whether it takes our filter of system calls.
@@ -503,7 +501,6 @@ async def find_containers(
     """Return the engine, or why there is none; containers of killed sessions are removed.
 
     Args:
-        kind: Which engine.
         pull: Whether images may be fetched.
         program: What its command line does in its own way.
         name: Of the command line; empty where it is that of the engine.

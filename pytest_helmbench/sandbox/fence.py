@@ -40,7 +40,6 @@ class FenceView:
     """The view of a program in the fence.
 
     Args:
-        folder: Where it starts.
         env: Its whole environment.
         reads: Files and folders that it may read, where they are.
         writes: Those that it may write as well.
@@ -75,9 +74,6 @@ class Enclosed:
     """A program in the fence, before it is started and while it runs.
 
     Args:
-        bubble: The sandbox around it.
-        argv: What starts it.
-        descriptors: What it inherits.
         gate: Where sockets of its network are asked for.
     """
 
@@ -182,11 +178,6 @@ class Fence:
 
     def enclose(self, view: FenceView, argv: Sequence[str], descriptors: Sequence[int] = ()) -> Enclosed:
         """Return how a program is started in the fence.
-
-        Args:
-            view: What it sees.
-            argv: Program and arguments.
-            descriptors: What it inherits.
 
         Raises:
             SandboxError: The kernel makes no sandbox for it.

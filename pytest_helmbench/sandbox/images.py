@@ -61,9 +61,7 @@ async def image_obstacle(
     """Return the right without which an image cannot be had; None where it is here, or may be. Nothing is made of it.
 
     Args:
-        engine: That keeps it.
         source: Its name, or a folder with a Dockerfile.
-        rights: What the user allows.
     """
     lack = _lack(engine, source, rights)
     return None if lack is None or await engine.has_image(await _name_of(source)) else lack
@@ -93,9 +91,7 @@ async def ready_image(
     """Return the name of an image; it is fetched or built, where that is allowed, unless it is there.
 
     Args:
-        engine: That keeps it.
         source: Its name, or a folder with a Dockerfile.
-        rights: What the user allows.
         wall_s: Seconds that building may take.
         tell: Called before it is fetched (`pulling_image`) or built (`building_image`), with a sentence.
 
@@ -153,10 +149,7 @@ async def build(
     """Build the image of a folder.
 
     Args:
-        engine: That builds and keeps it.
         folder: With a Dockerfile; no link in it leads out of the pack.
-        tag: Its name.
-        rights: What the user allows.
         wall_s: Seconds that it may take.
 
     Raises:

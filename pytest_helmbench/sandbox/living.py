@@ -44,7 +44,6 @@ class BoxDiedError(SandboxError):
     """A box has ended below what ran in it.
 
     Args:
-        message: For people.
         memory: The kernel killed in it for want of its memory.
     """
 
@@ -106,10 +105,7 @@ class LivingBox:
     """A container that stays; made by `ContainerEngine.open_living`.
 
     Args:
-        engine: That runs it.
-        spec: Its parts.
         name: As the engine knows it.
-        workdir: Where commands start.
     """
 
     def __init__(self, engine: ContainerEngine, spec: LivingSpec, name: str, workdir: str) -> None:

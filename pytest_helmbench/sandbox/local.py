@@ -67,8 +67,6 @@ def launched(command: Sequence[str], folder: str, limits: str, launcher: str) ->
     """Return the arguments of a command with the launcher before it.
 
     Args:
-        command: Program and arguments.
-        folder: Where it starts.
         limits: What the launcher takes on.
         launcher: Its path, as the command sees it.
     """

@@ -39,7 +39,6 @@ class Launch:
         argv: Program and arguments, on this machine.
         env: Its whole environment.
         kill: Ends it and everything below it; called at most once, also after it ended by itself.
-        folder: Where it starts.
         descriptors: Open files that it inherits.
         watch: Runs beside it with its number; returns the reason to stop it.
     """

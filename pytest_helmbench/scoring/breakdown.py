@@ -89,14 +89,12 @@ class Breakdown:
     """Detection in all and by every axis; groups are in natural order, without empty ones.
 
     Args:
-        overall: All rows.
         by_pillar: Codes `P1`.
         by_scenario: Codes `P1-B2-S1`.
         by_condition: Codes `P1-B2-S1-C1` (a component belongs to its scenario); the scenario's own code
             gathers its cases without a condition.
         by_user_context: Codes `P1-B2-S1-U1`, likewise.
         by_band: Codes of `BANDS`.
-        matrices: One per scenario.
     """
 
     overall: Detection
@@ -313,7 +311,6 @@ def speed_of(
 
     Args:
         cases: Milliseconds above 0 and tokens of the reply (None where unknown) of each.
-        in_flight: See `Speed`.
         busy_s: Seconds in which a call was out; None where that is not known.
     """
     known = list(cases)

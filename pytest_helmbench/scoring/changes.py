@@ -165,8 +165,6 @@ def change_of(
     """Return the change of the score with its test and its interval; the interval never contradicts the test.
 
     Args:
-        changes: See `flip_p`.
-        shares: See `flip_p`.
         margin: Drop that is allowed.
         p: Where it was adjusted for other tests; None to compute it.
 
@@ -197,8 +195,6 @@ def change_interval(
     """Return the interval of the sum of the changes by its CR2 standard error, cut to what a score can do.
 
     Args:
-        changes: See `flip_p`.
-        shares: See `flip_p`.
         total: Their sum.
         tail: Share that lies beyond each end: 0.05 for a 90 % interval.
     """

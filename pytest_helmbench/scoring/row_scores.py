@@ -19,7 +19,6 @@ class PackVerdict:
     """One row × repetition that a run has planned, judged or not.
 
     Args:
-        row: Id.
         repetition: From 1.
         passed: None when unjudged.
         groups: Names of what it counts in: its family, `subject=algebra`.

@@ -114,7 +114,6 @@ class RunScore:
         floors: One per floor of `scoring.yaml`, in natural order.
         repetition_sd: Sample standard deviation of the run score over repetitions; None for fewer than two.
         neutral_rows: Planned rows that the score ignores.
-        warnings: For people.
         corrected: The judge's pass rate, corrected by labels; None without labels of both verdicts.
         labelled: Some of the judge's verdicts were labelled.
         corrected_points: The share of severity points, corrected by labels that were drawn by points; likewise.
@@ -233,7 +232,6 @@ class _Scheme:
         members: Pillar to its planned behaviours, in natural order.
         floors: Pillar to its least score, in natural order.
         cap: Most that a run with a breached floor scores; None for no cap.
-        warnings: For people.
     """
 
     weights: Mapping[str, Fraction]

@@ -40,10 +40,8 @@ class GateVerdict:
     """How one score stands to one threshold.
 
     Args:
-        threshold: What was asked for.
         score: None when undefined.
         interval: None when the score is undefined.
-        holds: Whether the gate holds.
         inconclusive: Whether the interval holds values on either side of the threshold.
         reason: Why the gate does not hold; empty when it does.
         unstable: Whether the threshold is so near that the same cases, asked again, may come out on its other side;

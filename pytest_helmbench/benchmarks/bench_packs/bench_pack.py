@@ -42,7 +42,6 @@ class VerifierSpec:
     Args:
         id: Unique in the pack.
         required: Without it nothing runs.
-        default_mode: As the manifest says.
         url: Where the manifest expects a server that others run; empty for none.
         image: Container image to run; empty for none.
         build_context: Folder with a Dockerfile, inside of the pack; None for none.
@@ -65,8 +64,6 @@ class BenchPackManifest:
     """`benchlocal.pack.json`, checked.
 
     Args:
-        root: Its folder.
-        path: The file.
         id: As written; `name`, `version` and `description` likewise, empty where there is none.
         entry: The module that it names.
         sampling_defaults: As written; unknown keys too.
@@ -98,9 +95,7 @@ class ScenarioMeta:
 
     Args:
         id: Unique in the pack.
-        title: For people.
         category: Empty for none; `description` and `prompt_text` likewise.
-        tags: In order.
         cards: Title and content of each detail card.
         stated: Everything that the pack said about it: it is handed back when the scenario runs.
     """
@@ -120,10 +115,7 @@ class ScenarioResult:
     """A pack's statement on one run of a scenario, checked.
 
     Args:
-        scenario: Its id.
-        status: Pass, partial or fail.
         score: On the pack's own scale; None for none. `points` likewise.
-        points: See `score`.
         summary: For people; `note` and `raw_log` likewise, empty for none.
         stated: Everything that the pack said, unknown keys too.
         timings_valid: False when a reply came from the record: its time is not the model's.
@@ -205,11 +197,8 @@ class BenchPackOutline:
     """A Bench Pack as the record keeps it.
 
     Args:
-        root: The folder.
         name: The manifest's `id`.
-        version: The manifest's.
         description: Empty where there is none.
-        hash: See `BenchPackManifest.hash`.
         scenarios: By id, in the pack's order.
     """
 

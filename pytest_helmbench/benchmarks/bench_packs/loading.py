@@ -83,7 +83,6 @@ class BenchPackJob(CaseJob):
     """A scenario on its way.
 
     Args:
-        loaded: Its pack.
         scenario: As the pack lists it.
         number: Its place in the pack's list, from 1.
     """
@@ -145,11 +144,9 @@ class LoadedBenchPack(JudgedByItself):
     """A Bench Pack with the models it runs on. A fault of a part is one of the whole pack.
 
     Args:
-        manifest: Checked.
         scenarios: As the pack lists them; empty where it cannot be asked: one represents all of them then.
         targets: One per model, in order.
         work: How its scenarios are run.
-        least: See `BenchPackRule`.
     """
 
     def __init__(
@@ -220,9 +217,7 @@ class BenchPackLoader:
     """Loads Bench Packs that share a relay.
 
     Args:
-        settings: Of the session.
         environ: Where Node is looked for.
-        loop: Where packs run.
         note: Says something in the summary.
 
     Raises:

@@ -160,13 +160,7 @@ def _case_lines(
 
 
 def suite_properties(pack: str, model: str, score: PackScore) -> list[tuple[str, str | float]]:
-    """Return the properties that JUnit reports have of a run.
-
-    Args:
-        pack: Id of the pack.
-        model: Id of the model.
-        score: Of the pack.
-    """
+    """Return the properties that JUnit reports have of a run."""
     of = scrub(f"[{pack}][{model}]")
     partial: list[tuple[str, str | float]] = [(f"pack_partial{of}", "true")] if score.partial else []
     categories = [
@@ -358,7 +352,6 @@ def bench_pack_rows(
     """Return what a pack has said about the results of a run, by `results.id`: the columns of `pack_results`.
 
     Args:
-        conn: To a results file.
         run_id: `evaluation_runs.id`.
         code: Only this case.
         with_text: All columns; else status, score and points alone, since others may quote replies.

@@ -54,8 +54,6 @@ class BenchPackTools:
     """The tools that run a pack in this process.
 
     Args:
-        place: Where it is, and where it may write.
-        bridge: Its Node processes.
         lender: Lends its scenarios the addresses of model and verifiers.
         hint: What helps where it failed, from its words; empty for nothing.
         begins: Called before a scenario runs.
@@ -81,8 +79,6 @@ class BenchPackWork:
     """Runs the scenarios of one pack.
 
     Args:
-        manifest: Of the pack.
-        settings: Of the session.
         tools: Makes those of the process, when the first scenario runs; or why nothing can run, as a skip.
     """
 
@@ -304,12 +300,7 @@ class ScenarioRun:
     """A run of one scenario; a `PackAttempt` for the bridge.
 
     Args:
-        manifest: Of its pack.
         given: The HostContext and the input that its pack is given.
-        addresses: Of its model and its verifiers.
-        rule: The rule for the scenario.
-        conversation: Its model calls.
-        clock: Its time.
         news: Returns what has happened to the verifiers since it was last asked.
     """
 
@@ -374,7 +365,6 @@ class ScenarioRun:
         """Return the verdict, or the error that leaves it without worth.
 
         Args:
-            result: As the pack says.
             unanswered: A request that the pack has not waited for: what it calls a failure may be an outage.
         """
         totals = self._conversation.totals

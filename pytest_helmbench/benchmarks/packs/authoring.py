@@ -45,7 +45,6 @@ class ReadPack(ReadCases):
     """A question pack as its authors read it.
 
     Args:
-        pack: As loaded.
         answer_form: What the session wants of every row; None for what rows say.
     """
 

@@ -51,7 +51,6 @@ class PackWork:
     """Runs and judges the rows of a pack.
 
     Args:
-        tools: Of the pack.
         agents: For the families that an agent works on.
     """
 
@@ -122,12 +121,7 @@ def _rule_of(case: Case) -> tuple[Family, PackRule]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackJob(CaseJob):
-    """A row on its way. It is read again when it runs.
-
-    Args:
-        loaded: Its pack.
-        ref: Where it stands.
-    """
+    """A row on its way. It is read again when it runs."""
 
     loaded: LoadedPack
     ref: RowRef
@@ -272,7 +266,6 @@ class LoadedPack:
     """A pack with the models it runs on.
 
     Args:
-        pack: As loaded.
         targets: One per model, in order.
         work: How its rows are run and judged.
     """
@@ -377,7 +370,6 @@ class LoadedPack:
         """Return a row's verdicts on work that no model did.
 
         Args:
-            ref: Of the row.
             tried: Has the work judged; without it, the family brings what a row proves itself by.
             parity: By the published rules, whatever the session says.
 
@@ -420,7 +412,6 @@ class PackLoader:
     """Loads packs that share sandboxes and relay.
 
     Args:
-        settings: Of the session.
         note: Says something in the summary.
         in_ci: Texts stay out of logs unless they are asked for.
 

@@ -103,7 +103,6 @@ class RowTools:
 
     Args:
         settings: How the session runs and judges packs.
-        files: The files of the pack.
         sandboxes: The sandbox engine of this process, looked for once.
     """
 

@@ -137,15 +137,11 @@ class PackTask:
     """One row, compiled.
 
     Args:
-        id: Of the row.
         benchmark_id: The manifest's `id`.
         task_type: A family's name, or one that is not known here.
         metadata: The row's own; never shown to a model.
         resources: Every field of `input` and `eval` by its name, and `assets` where the row has some, as
             written.
-        environment: Where its code runs.
-        assets: Public files.
-        eval_files: File references of `eval`.
         check: How the row is judged, compiled by its family and read by it alone; None for text families.
         answer_form: `line`, `json` or `text`, as the row or the manifest asks for its answer; None where neither does.
     """
@@ -201,7 +197,6 @@ class BrokenRow:
 
     Args:
         name: Its id, or `line-N` where it has none of its own. Unique in the pack, healthy rows included.
-        path: Row file.
         line: 1-based; blank lines count.
         problems: All that is wrong with it.
     """
@@ -217,7 +212,6 @@ class PlannedFile:
     """One file or folder that is going to be laid out.
 
     Args:
-        source: What is copied.
         target: Where to, relative and POSIX; `.` for the whole place.
         mode: Permission bits.
         size: Bytes; 0 for a folder.
@@ -238,7 +232,6 @@ class PackRule(CaseRule):
     """A row as its reply or its workspace is judged by it.
 
     Args:
-        task: The row.
         parity: By the published rules instead of those made for what models really write.
         form: `line`, `json` or `text`: how the answer was asked for.
         judge: Id of the marking model that reads replies whose words alone do not say enough; empty for none.

@@ -25,7 +25,6 @@ class Connection:
     """Where a test reaches its model.
 
     Args:
-        model: Its id.
         address: Of the relay, until the test ends.
         judge: Returns what asks its marking model; the test is skipped where there is none.
     """

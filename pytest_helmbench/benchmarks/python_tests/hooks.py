@@ -126,7 +126,6 @@ class HandWrittenTests:
     """The hooks of a session with hand-written tests.
 
     Args:
-        config: pytest's.
         session: What the tests belong to.
         fixture: Name of the fixture that leads the calls of a test to its model.
         job_key: Where the job of an item is kept.

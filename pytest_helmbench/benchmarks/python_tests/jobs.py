@@ -68,10 +68,8 @@ class HandWrittenTest:
 
     Args:
         code: Its node id without the model: the same for all models and repetitions.
-        node_id: pytest's own.
         file: Of the node id: relative to rootdir, with slashes.
         line: 1-based.
-        rule: Its own.
     """
 
     code: str
@@ -111,11 +109,7 @@ class _Turn:
 
 
 class HandWrittenWork:
-    """Passes the calls of a test on, from `begin` until `end`.
-
-    Args:
-        relay: Where they arrive.
-    """
+    """Passes the calls of a test on, from `begin` until `end`."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
@@ -167,12 +161,7 @@ class HandWrittenWork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HandWrittenJob(CaseJob):
-    """A hand-written test × model × repetition.
-
-    Args:
-        test: As collected.
-        own_work: Passes its calls on.
-    """
+    """A hand-written test × model × repetition."""
 
     test: HandWrittenTest
     own_work: HandWrittenWork
@@ -278,7 +267,6 @@ def outline_of_tests(root_dir: Path, tests: Iterable[HandWrittenTest] = ()) -> R
     """Return what the record keeps of the tests of a project: rows, as those of a pack.
 
     Args:
-        root_dir: pytest's rootdir.
         tests: Those that are selected, each model's and repetition's; the hash covers their source files.
     """
     rows = {}

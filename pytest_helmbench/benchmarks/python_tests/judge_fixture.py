@@ -31,7 +31,6 @@ class JudgeVerdict:
     """The verdict of a marking model on a reply; it is true where the reply passes.
 
     Args:
-        passed: Whether the reply passes.
         justification: Words of the marking model, at most 1,000 characters; empty for none.
     """
 
@@ -49,10 +48,6 @@ class Marking:
     """The questions of one test to the marking model; each is a criterion of its own: `judge 1`, `judge 2`.
 
     Made on the event loop.
-
-    Args:
-        case: The test.
-        context: Of the test.
     """
 
     def __init__(self, case: Case, context: CaseContext) -> None:
@@ -71,7 +66,6 @@ class Marking:
         """Have a reply judged. From any thread.
 
         Args:
-            rubric: What passes.
             reply: A text, or a chat completion of the package `openai`.
             context: What was said before: None, the text of a user, or messages.
 

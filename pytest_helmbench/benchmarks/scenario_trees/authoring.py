@@ -46,7 +46,6 @@ class ReadTree:
     """A scenario tree as its authors read it.
 
     Args:
-        tree: As loaded.
         add_no_context: Cases without a user context are added.
     """
 

@@ -51,11 +51,7 @@ class TreeWork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeJob(CaseJob):
-    """A combination of a scenario tree on its way.
-
-    Args:
-        combination: The case.
-    """
+    """A combination of a scenario tree on its way."""
 
     combination: Combination
 
@@ -156,7 +152,6 @@ class LoadedTree:
     """A scenario tree with the models it runs on, and its broken files by the file that represents them.
 
     Args:
-        tree: As loaded.
         targets: One per model, in order.
         add_no_context: Cases without a user context are added.
     """

@@ -48,7 +48,6 @@ class Component:
         block: Body with every H2 section turned into a tag block; empty for an empty body. A perturbation with
             several turns has the first of them here.
         weight: Severity (−10..10) of a user context or perturbation, difficulty (0..10) of a condition.
-        path: File it stands in.
         line: 1-based line of its H1 (consolidated) or of the body (individual file).
         script: Scripted replies and later messages of the user, in order; see `Case.script`.
     """
@@ -84,7 +83,6 @@ class Scenario:
         block: Composed body.
         category: The frontmatter's `category`, as written, else the one label that its rule expects.
         response_format: `{"type": "json_schema", "json_schema": {name, strict, schema}}` as sent, or None.
-        rule: The rule for replies.
         conditions: In natural order; empty when the axis is left out.
         user_contexts: In natural order; empty when there are none.
         perturbations: In natural order; never empty.

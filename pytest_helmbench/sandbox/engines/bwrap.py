@@ -48,7 +48,6 @@ class BubblewrapEngine(Engine):
     """Runs programs of this machine in namespaces; images are nothing to it.
 
     Args:
-        kind: Which engine it is.
         start: Program and flags for namespaces and privileges: one of `ways`.
         groups: Where the kernel bounds memory and processes for us; None where it does not.
     """

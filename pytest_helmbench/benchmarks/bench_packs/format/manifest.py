@@ -50,9 +50,6 @@ def load_manifest(root: Path) -> BenchPackManifest:
 
     The manifest's `obstacle` names what keeps a host like us from running the pack; it is not an error.
 
-    Args:
-        root: Folder of the manifest.
-
     Raises:
         UnreadableBenchmarkError: With everything that is wrong with the manifest, or a link that leads out of the
             pack: its code may read its own folder alone.
@@ -129,11 +126,7 @@ def _place(root: Path, document: Document, where: Place, path: str, faults: list
     """Return what a path of the manifest leads to; file why it leads to no file or folder of the pack.
 
     Args:
-        root: The pack.
-        document: The manifest.
         where: The path stands; `entry` names a file, anything else a folder.
-        path: As written.
-        faults: Takes what is wrong.
     """
     place = root / os.path.normpath(path)
     is_module = where == ("entry",)

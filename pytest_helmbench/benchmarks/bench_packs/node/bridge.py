@@ -40,8 +40,6 @@ class Bridge:
     """A Bench Pack in a Node process, which is replaced as often as it takes.
 
     Args:
-        node: What runs it.
-        place: Where it is.
         fence: What keeps it in; None to run it with our rights.
         bounds: How long it is waited for.
     """
@@ -83,7 +81,6 @@ class Bridge:
         """Run a scenario and return the JSON of what the pack made of it, unchecked.
 
         Args:
-            attempt: The item.
             limit_s: Time it may use up, by its own count.
             prepared: Items of the same key share one `prepare()` per process, and the caller runs them one by one;
                 None for one of its own, disposed of after the run.
@@ -137,7 +134,6 @@ class Bridge:
 
         Args:
             act: Does it in a process, whose silence is borne so many seconds.
-            what: Names it.
             start_over: Called when a process was lost and another tries.
         """
         child = await self._shared()

@@ -44,7 +44,6 @@ class Child:
     """A process with a pack. Made by `start`.
 
     Args:
-        command: What it runs.
         bounds: How long it is waited for.
     """
 

@@ -91,12 +91,9 @@ class BridgePlace:
     """Where a pack is and may write. All paths are absolute.
 
     Args:
-        root: The pack's folder.
         entry: The module that it names.
         home: Where its processes start, with their temporary files; it exists, and goes with the session.
         data_dir: Its own, kept, and there once it runs; `cache_dir` and `runs_dir` likewise.
-        cache_dir: See `data_dir`.
-        runs_dir: See `data_dir`.
     """
 
     root: Path
@@ -112,8 +109,6 @@ class PackCommand:
     """A pack, and how it is run.
 
     Args:
-        node: The Node.js that runs it.
-        place: The folders that it may read and write.
         fence: What keeps it in; None to run it with our rights.
     """
 

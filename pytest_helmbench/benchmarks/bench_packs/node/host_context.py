@@ -37,7 +37,6 @@ def merged_generation(
 
     Args:
         manifest_defaults: `samplingDefaults` as written.
-        overrides: What the user set.
         timeout_s: For one request, where neither pack nor user says.
         user_timeout_s: For one request, as the user set it; None where the user did not.
 
@@ -69,8 +68,6 @@ def host_context(
     """Return the HostContext of an item, without its `logger`.
 
     Args:
-        manifest: Of the pack.
-        place: Where the pack is and may write.
         model: Id of the model under test, as the relay lists it.
         address: Of the relay, for this item.
         docker_base_url: Where a container reaches the same; empty for nowhere.
@@ -117,7 +114,6 @@ def run_input(
 
     Args:
         run_id: Of the run; a part of file names in some packs.
-        manifest: Of the pack.
         scenario: Handed back as the pack listed it.
         model: Id of the model under test.
         generation: Of `merged_generation`.

@@ -106,7 +106,6 @@ class Lines:
     """The messages of a Node process, line by line. A pack can find the secret and forge a line.
 
     Args:
-        received: Called with each message.
         spoilt: Called once, with what was wrong, when lines came that cannot be read; nothing is read after them.
     """
 

@@ -58,7 +58,6 @@ class ContainerVerifier(Running):
 
     Args:
         url: Where we reach its server.
-        engine: That runs it.
         box: Its own program serves in it.
     """
 
@@ -132,9 +131,6 @@ class Containers:
         """Start the container of a verifier and wait until its server is well.
 
         Args:
-            spec: Of the verifier.
-            engine: That runs it.
-            tell: Takes the phases.
             health: Waits for a health check; returns what it saw when it does not pass.
 
         Raises:

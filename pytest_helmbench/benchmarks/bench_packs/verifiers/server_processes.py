@@ -100,7 +100,6 @@ async def start_process(
     """Start the server of a verifier and wait until it is well.
 
     Args:
-        spec: Of the verifier.
         folder: Where it starts, which it sees.
         command: As the user names it.
         fence: What keeps it in; None to run it with our rights.

@@ -44,7 +44,6 @@ class _Place:
     """One verifier of the pack, and how it fares.
 
     Args:
-        spec: As in the manifest.
         running: None while it does not run.
         absent: Why it does not run; None while it was not tried.
         doubted: It failed an item, so it is looked at before the next.
@@ -103,8 +102,6 @@ class Verifiers:
     """The verifiers of one pack in this process. Used on one event loop.
 
     Args:
-        manifest: Of the pack.
-        choices: What the user wants.
         tell: Takes the protocol's `verifier_preparing` events.
         fence: What keeps processes in; None to run them with our rights.
         waits: How long health checks may take.

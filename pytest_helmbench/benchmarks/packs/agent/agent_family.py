@@ -98,7 +98,6 @@ class Desk:
     """The part of a place that an agent reaches.
 
     Args:
-        shell: Runs its commands.
         workspace: The folder of this machine that it works in; None where its place is a box that lives on.
         put: Copies folders of this machine into a box that lives on, each to a path of it; None for a workspace.
     """
@@ -131,8 +130,6 @@ class Worker:
 
     Args:
         label: What it is, without any hidden value.
-        session: Works.
-        must_pass: See `Trial`.
     """
 
     label: str

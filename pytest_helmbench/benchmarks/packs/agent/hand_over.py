@@ -84,7 +84,6 @@ async def hand_over(
     Args:
         box: Frozen, or stopped.
         wanted: A path inside another one comes with that, and the first of equal ones counts.
-        archive: The file to write.
         owner: User and group to whom all of it is given; None for those of the engine's archive.
 
     Raises:
@@ -120,7 +119,6 @@ class _Passage:
     Args:
         out: What passes is written there.
         roots: The paths that are handed over.
-        owner: See `hand_over`.
     """
 
     def __init__(self, out: tarfile.TarFile, roots: tuple[str, ...], owner: tuple[int, int] | None) -> None:
@@ -200,7 +198,6 @@ def link_fault(target: str, path: str, roots: Sequence[str]) -> str:
     """Return why a link must not stay; empty for one that leads to programs of the system or stays inside.
 
     Args:
-        target: What it says.
         path: Where it stands, absolute.
         roots: Folders that it may lead to.
     """

@@ -185,7 +185,6 @@ async def closed_programs(engine: Engine, image: str | None) -> tuple[Mount, ...
 
     Args:
         engine: Runs the box; it makes the copies once per image.
-        image: Of the box.
     """
     made = engine.closed_programs.get(image)
     if made is None:

@@ -49,7 +49,6 @@ def messages_of(task: PackTask, system_prompt: str | None, form: str | None = No
     """Return what a row's model is asked: a system message of the user's, earlier messages of the row, and the prompt.
 
     Args:
-        task: The row.
         system_prompt: The user's; None for none.
         form: Of its answer, as `Family.answer_form` says; None for what the row says.
 

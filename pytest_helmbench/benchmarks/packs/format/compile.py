@@ -44,7 +44,6 @@ class RowFacts:
         id: None where it has none that can be used.
         family: A family's name, or one that is not known here; empty where the row names none.
         skip_reason: Why it cannot be run; None for a row that can.
-        metadata: The row's own.
         judged: Its rubric is in words.
     """
 
@@ -56,12 +55,7 @@ class RowFacts:
 
 
 class RowReader:
-    """Reads rows as one manifest wants them.
-
-    Args:
-        manifest: Of the pack.
-        files: Of the pack.
-    """
+    """Reads rows as one manifest wants them."""
 
     def __init__(self, manifest: Manifest, files: PackFiles) -> None:
         self._manifest = manifest

@@ -36,7 +36,6 @@ class Manifest:
 
     Args:
         path: The file; the table where that alone is the pack.
-        id: Of the pack.
         version: Counts up.
         description: For people; empty where there is none.
         family: Default of the rows; None where there is none, empty where it is not a name.

@@ -38,7 +38,6 @@ class Found:
     """The files at a path of a pack.
 
     Args:
-        path: The file or folder.
         files: Files and folders in it, itself included.
         size: Bytes of all of them.
         fault: Why it cannot be used; empty when it can.
@@ -57,7 +56,6 @@ class PackFiles:
     """Looks files up once, however many rows name them.
 
     Args:
-        root: The pack.
         public_root: Where `assets` live, relative.
         eval_root: Where file references of `eval` and checkers live, relative.
     """
@@ -324,7 +322,6 @@ class RowPlace:
 
     Args:
         environment: The manifest's with the row's laid over it, as written.
-        files: Of the pack.
         assets: Paths of the row's public files, below the public root.
     """
 

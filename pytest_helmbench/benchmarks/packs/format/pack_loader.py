@@ -53,10 +53,7 @@ class Pack:
     """A pack with everything that was found in it; of the rows only where they stand.
 
     Args:
-        root: The folder.
-        manifest: As read.
         hash: SHA-256 (hex) over manifest, rows and the files below the asset roots.
-        files: Looks files up.
         rows: Healthy rows in file order; none of a pack whose manifest has problems.
         broken: The other rows in file order.
         problems: Of the manifest and of whole files: one erroring item, and no row runs.
@@ -214,9 +211,6 @@ class _RowCollector:
     """Takes in row after row.
 
     Args:
-        reader: Of the pack.
-        manifest: Of the pack.
-        root: Of the pack.
         cluster: Metadata key of rows that stand or fall together; None for none.
     """
 

@@ -37,7 +37,6 @@ class PromptTemplate:
         A paragraph of the template whose value is absent or blank is left out.
 
         Args:
-            public: Values of the row.
             ending: What stands in place of the last paragraph, empty for nothing; None to keep it.
 
         Raises:

@@ -195,7 +195,6 @@ def eval_text(task: PackTask, name: str) -> str | None:
     """Return a solution, patch or answer of `eval` as text, whichever of its forms the row has.
 
     Args:
-        task: Compiled.
         name: `gold_patch`, `reference_solution`, `canonical_solution` or `reference_answer`.
 
     Returns:

@@ -59,7 +59,6 @@ class TaskFolders(HeldRows):
 
         Args:
             path: Of its task.toml, which may be missing.
-            digest: Of the pack.
         """
         folder = path.parent
         name = folder.resolve().name if folder == self._root else folder.name

@@ -98,7 +98,6 @@ class ConversationRule(CaseRule):
         """Return what the rules find that ask no marking model: no verdict where what is measured is not known.
 
         Args:
-            case: The case.
             strict_json: No recovery of JSON from surrounding text.
             reply: The last one, which carries the conversation.
         """

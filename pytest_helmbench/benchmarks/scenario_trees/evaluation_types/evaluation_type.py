@@ -40,7 +40,6 @@ class RuleSource:
 
     Args:
         reader: Reads the other files, and files what is wrong.
-        files: Of the scenario.
         document: Frontmatter of the prompt file; without data where there is none.
         schema: Bare response schema; None where there is none, or none that can be read.
         perturbations: The turns at which the model is asked, by the code of the scenario's perturbation; None where

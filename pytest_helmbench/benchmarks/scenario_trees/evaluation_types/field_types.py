@@ -225,7 +225,6 @@ class PathRule(ReplyRule):
     """Some value at a path in the reply's JSON is an expected one; without expected values, there is one.
 
     Args:
-        type: `json_path`.
         path: `$.items[0].name`: keys, places in lists (from the end below 0), `*` for all.
         expected: See `FieldRule`; empty for any value.
     """

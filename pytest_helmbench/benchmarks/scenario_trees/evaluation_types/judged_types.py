@@ -43,12 +43,7 @@ def _by_criteria(source: RuleSource) -> JudgeRule | None:
 
 
 def multi_criteria_rule(reader: Reader, files: ScenarioFiles) -> JudgeRule | None:
-    """Return the rule of a scenario whose prompt is `MCSQE.md`: every rubric `CR1.md`, … is judged by itself.
-
-    Args:
-        reader: Reads the rubrics, and files what is wrong.
-        files: Of the scenario.
-    """
+    """Return the rule of a scenario whose prompt is `MCSQE.md`: every rubric `CR1.md`, … is judged by itself."""
     if not files.rubrics:
         hint = "add CR1.md, CR2.md, … with 'options' and 'pass_values' in their frontmatter"
         fault = Fault(None, "the multi-criteria scenario has no rubric", hint)
@@ -129,7 +124,6 @@ def load_criterion(reader: Reader, path: Path, name: str) -> Criterion | None:
     """Read a rubric, filing what is wrong with it.
 
     Args:
-        reader: Reads and files.
         path: `criteria.md` or `CR1.md`.
         name: `CR1`, …; empty for the only criterion of a scenario.
     """

@@ -91,8 +91,6 @@ def _branch(kind: EvaluationType, keys: Mapping[str, JsonObject], *, named: bool
     """Return what holds for one type: its keys, and none of the others', whose titles and descriptions say why.
 
     Args:
-        kind: The type.
-        keys: Those of all types.
         named: Whether it must be named to be meant.
     """
     condition: dict[str, JsonValue] = {"properties": {"type": {"const": kind.name}}}

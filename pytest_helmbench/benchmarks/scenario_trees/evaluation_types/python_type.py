@@ -37,7 +37,6 @@ class PythonRule(ReplyRule):
     """A function in Python decides.
 
     Args:
-        type: `python`.
         function: `checks:names_a_dose`.
         source: Hash of the source file; empty where it is not known, since nothing may be run.
         metadata: Frontmatter of the scenario without `evaluation`.

@@ -120,8 +120,6 @@ def json_checked(
 
     Args:
         case: Its schema is what the JSON must fit.
-        reply: As it came.
-        seen: Looks at the JSON.
         strict: No recovery of JSON from surrounding text.
     """
     reading = read_reply(reply, case.schema, strict=strict)

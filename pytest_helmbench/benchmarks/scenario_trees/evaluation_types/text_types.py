@@ -67,7 +67,6 @@ class TextRule(_OfText):
 
     Args:
         type: `contains`, `not_contains` or `equals`.
-        expected: Texts.
         ignore_case: Capital and small letters are the same.
     """
 
@@ -165,7 +164,6 @@ class PatternRule(_OfText):
     """A regular expression is found, as the package `regex` finds it.
 
     Args:
-        type: `regex`.
         pattern: `^` and `$` mean the ends of the reply; `(?m)` makes them those of lines.
         ignore_case: Capital and small letters are the same.
     """
@@ -191,7 +189,6 @@ class LengthRule(_OfText):
     """A text has at least and at most so many characters, words or lines that are not blank.
 
     Args:
-        type: `length`.
         least: None for no least number.
         most: None for no greatest number.
         unit: `characters`, `words` or `lines`.

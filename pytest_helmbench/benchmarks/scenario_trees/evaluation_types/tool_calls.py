@@ -39,7 +39,6 @@ class NeededCall:
     """A call that must be made.
 
     Args:
-        name: Of the tool.
         arguments: JSON Schema that its arguments must fit; None for any arguments that the tool takes.
     """
 

@@ -39,7 +39,6 @@ class Axis:
     Args:
         name: Of the consolidated file and of the folder of individual files.
         code: What its codes look like.
-        example: A code.
         definition: Its definition in the component schema.
     """
 
@@ -56,12 +55,6 @@ PERTURBATIONS = Axis("perturbations", re.compile(r"PT\d+[a-z]?\Z"), "PT1", "weig
 
 def load_components(reader: Reader, folder: Path, scenario: str, axis: Axis) -> tuple[Component, ...]:
     """Read one axis of a scenario in natural order, filing what is wrong with it.
-
-    Args:
-        reader: Reads and files.
-        folder: Folder of the scenario.
-        scenario: Code of the scenario.
-        axis: The axis.
 
     Returns:
         Those of the consolidated file, else those of files of their own; empty when the scenario has no such axis.

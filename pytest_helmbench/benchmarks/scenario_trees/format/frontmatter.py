@@ -191,7 +191,6 @@ def linted_headings(body: Body, *, only_first_lines: bool = False) -> Iterator[F
     """Yield headings that a Markdown linter has made of a frontmatter's last line.
 
     Args:
-        body: Where to look.
         only_first_lines: Look at the first five lines, blank ones before them apart.
     """
     end = body.end
@@ -209,7 +208,6 @@ def leaked_frontmatter(body: Body, own_keys: tuple[str, ...]) -> Iterator[Fault]
     """Yield lines of a body that are, or look like, its frontmatter.
 
     Args:
-        body: Where to look.
         own_keys: Keys of the body's own frontmatter.
     """
     lowered = body.text[body.start : body.end].lower()

@@ -36,7 +36,6 @@ def load_response_format(reader: Reader, path: Path, scenario: str) -> JsonObjec
     """Read a response schema into its wire form, filing what is wrong with it.
 
     Args:
-        reader: Reads and files.
         path: `S1.json`, as an envelope or a bare JSON Schema.
         scenario: Code of the scenario, the name of a bare schema.
 

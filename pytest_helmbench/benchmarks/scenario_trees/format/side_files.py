@@ -41,8 +41,6 @@ def load_scoring(reader: Reader, path: Path, behaviours: Iterable[str]) -> Scori
     """Read weights, floors and cap, filing what is wrong with them.
 
     Args:
-        reader: Reads and files.
-        path: `scoring.yaml`.
         behaviours: Codes of the tree's behaviours, in natural order.
 
     Returns:
@@ -87,9 +85,7 @@ class BenchmarkFile:
     """The keys of `benchmark.yml`; None for a key that it does not have.
 
     Args:
-        system: See `Scenario.system`.
         tools_file: The file of the tools of all scenarios that have none of their own.
-        tools: The tools in it.
         unusable: The file whose faults leave open how cases are composed; empty for none.
     """
 
@@ -205,11 +201,7 @@ def _answer_faults(
 
 
 class Readmes:
-    """The READMEs of a tree's pillars and behaviours.
-
-    Args:
-        scenarios: The folder `scenarios/`.
-    """
+    """The READMEs of a tree's pillars and behaviours."""
 
     def __init__(self, scenarios: Path) -> None:
         self._scenarios = scenarios

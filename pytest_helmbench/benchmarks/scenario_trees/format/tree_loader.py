@@ -136,7 +136,6 @@ def _unused_tools(root: Path, folders: list[ScenarioFolder], shared: Path | None
     """Yield files of tools that no scenario reads.
 
     Args:
-        root: The benchmark.
         folders: Of its scenarios, which read those of their own.
         shared: Those of all other scenarios, where `benchmark.yml` names some.
     """

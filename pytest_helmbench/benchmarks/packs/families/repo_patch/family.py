@@ -98,8 +98,6 @@ class PatchWorkplace:
     """A repository that an agent works on.
 
     Args:
-        row: The row.
-        box: The agent's commands run in it.
         workspace: The working tree. Git's own folder in it ends at the base commit: no later history is there.
     """
 
