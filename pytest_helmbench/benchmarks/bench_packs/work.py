@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 from math import inf
 from urllib.parse import urlsplit
 
@@ -30,7 +30,7 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVeri
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Verdict
+from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Verdict, utc_now
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_totals
@@ -296,6 +296,7 @@ class AddressLender:
         raise UnjudgedError(Outcome(Verdict.ERROR, "verifier", "a required verifier does not stay up"))
 
 
+@dataclass(slots=True)
 class ScenarioRun:
     """A run of one scenario; a `PackAttempt` for the bridge.
 
@@ -304,55 +305,38 @@ class ScenarioRun:
         news: Returns what has happened to the verifiers since it was last asked.
     """
 
-    def __init__(
-        self,
-        manifest: BenchPackManifest,
-        given: tuple[JsonObject, JsonObject],
-        addresses: PackAddresses,
-        rule: BenchPackRule,
-        conversation: Conversation,
-        clock: ItemClock,
-        news: Callable[[], tuple[Event, ...]],
-    ) -> None:
-        self._manifest = manifest
-        self._given = given
-        self._addresses = addresses
-        self._rule = rule
-        self._conversation = conversation
-        self._clock = clock
-        self._news = news
-        self._progress: list[Event] = []
-        scenario = rule.scenario
-        self._started = pack_event(
-            "scenario_started",
-            scenarioId=scenario.id,
-            title=scenario.title,
-            index=rule.number,
-            total=rule.total,
-        )
+    manifest: BenchPackManifest
+    given: tuple[JsonObject, JsonObject]
+    addresses: PackAddresses
+    rule: BenchPackRule
+    conversation: Conversation
+    clock: ItemClock
+    news: Callable[[], tuple[Event, ...]]
+    progress: list[Event] = field(default_factory=list)
+    started_at: str = field(default_factory=utc_now)
 
     async def begin(self) -> tuple[JsonObject, JsonObject]:
-        self._clock.begin()
-        return self._given
+        self.clock.begin()
+        return self.given
 
     def lost(self) -> None:
         """See `PackAttempt.lost`: its pack starts over, and is given the replies that it had or waited for."""
-        self._conversation.rewind()
-        self._progress.clear()
+        self.conversation.rewind()
+        self.progress.clear()
 
     def open_ports(self) -> Iterable[OpenPort]:
-        return self._addresses.open_ports
+        return self.addresses.open_ports
 
     def spent_s(self) -> float:
         """See `PackAttempt.spent_s`: what its requests wait for our own limits is not counted."""
-        return self._clock.used_s()
+        return self.clock.used_s()
 
     def emitted(self, event: JsonObject) -> None:
         """See `PackAttempt.emitted`; what only a host may say is kept apart."""
-        if len(self._progress) < _MOST_EVENTS:
+        if len(self.progress) < _MOST_EVENTS:
             stated = event.get("type")
             kind = stated if stated in ("model_progress", "log") else "pack_event"
-            self._progress.append(Event(str(kind), event))
+            self.progress.append(Event(str(kind), event))
 
     def failed(self, reason: str, message: str, output: str = "") -> Outcome:
         """Return an error: the pack broke down. A fault that reached it comes first: it is the cause."""
@@ -367,11 +351,11 @@ class ScenarioRun:
         Args:
             unanswered: A request that the pack has not waited for: what it calls a failure may be an outage.
         """
-        totals = self._conversation.totals
+        totals = self.conversation.totals
         result = replace(result, timings_valid=not totals.recalled)
         stated = pack_event(
             "scenario_result",
-            modelId=self._conversation.line.entry.id,
+            modelId=self.conversation.line.entry.id,
             scenarioId=result.scenario,
             result=dict(result.stated),
         )
@@ -379,14 +363,14 @@ class ScenarioRun:
         if outcome is None and unanswered is not None and result.status is not PackStatus.PASS:
             outcome = fault_outcome(unanswered)
         if outcome is None:
-            outcome = _verdict(self._rule, result, self._addresses.verifiers.absent)
+            outcome = _verdict(self.rule, result, self.addresses.verifiers.absent)
         return replace(self._complete(outcome, (stated,)), statement=result)
 
     def _fault(self) -> Outcome | None:
-        faults = self._conversation.totals.open_faults
+        faults = self.conversation.totals.open_faults
         if faults:
             return fault_outcome(faults[0])
-        verifier = self._addresses.verifiers.fault
+        verifier = self.addresses.verifiers.fault
         return None if verifier is None else Outcome(Verdict.ERROR, "verifier", verifier)
 
     def _unasked(self, totals: CallTotals) -> Outcome | None:
@@ -400,7 +384,7 @@ class ScenarioRun:
 
     def _unmeasured(self, totals: CallTotals) -> Outcome | None:
         """Return a skip for a speed that was read off a record."""
-        if not (totals.recalled and self._manifest.measures_speed):
+        if not (totals.recalled and self.manifest.measures_speed):
             return None
         message = (
             "a speed is not a measurement when replies are stored ones: this one is not judged"
@@ -409,12 +393,20 @@ class ScenarioRun:
         return Outcome(Verdict.SKIPPED, "not_measured", message)
 
     def _complete(self, outcome: Outcome, stated: tuple[Event, ...]) -> Outcome:
-        scenario = self._rule.scenario.id
+        scenario = self.rule.scenario
+        started = pack_event(
+            "scenario_started",
+            scenarioId=scenario.id,
+            title=scenario.title,
+            index=self.rule.number,
+            total=self.rule.total,
+        )
         if not outcome.judged:
-            stated = (*stated, pack_event("scenario_error", scenarioId=scenario, message=outcome.message))
-        finished = pack_event("scenario_finished", scenarioId=scenario)
-        events = (*self._news(), self._started, *self._progress, *stated, finished)
-        return replace(with_totals(outcome, self._conversation.totals), events=events)
+            stated = (*stated, pack_event("scenario_error", scenarioId=scenario.id, message=outcome.message))
+        finished = pack_event("scenario_finished", scenarioId=scenario.id)
+        begun = replace(started, at=self.started_at)
+        events = (*self.news(), begun, *self.progress, *stated, finished)
+        return replace(with_totals(outcome, self.conversation.totals), events=events)
 
 
 def _verdict(rule: BenchPackRule, result: ScenarioResult, absent: Sequence[str]) -> Outcome:

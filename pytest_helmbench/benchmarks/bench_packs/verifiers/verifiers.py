@@ -55,6 +55,7 @@ class _Place:
     doubted: bool = False
 
 
+@dataclass(frozen=True, slots=True)
 class OpenVerifiers:
     """The verifiers of a pack as one item has them.
 
@@ -64,25 +65,19 @@ class OpenVerifiers:
         proxies: In front of those that run, with what is called when one of them has failed.
     """
 
-    def __init__(
-        self,
-        endpoints: tuple[JsonObject, ...],
-        absent: tuple[str, ...],
-        proxies: tuple[tuple[VerifierProxy, Callable[[], None]], ...],
-    ) -> None:
-        self.endpoints = endpoints
-        self.absent = absent
-        self._proxies = proxies
+    endpoints: tuple[JsonObject, ...]
+    absent: tuple[str, ...]
+    proxies: tuple[tuple[VerifierProxy, Callable[[], None]], ...]
 
     @property
     def fault(self) -> str | None:
         """The first fault of a verifier, in a sentence; None when there was none."""
-        return next((proxy.fault for proxy, _ in self._proxies if proxy.fault), None)
+        return next((proxy.fault for proxy, _ in self.proxies if proxy.fault), None)
 
     @property
     def open_ports(self) -> tuple[OpenPort, ...]:
         """The ports of those that run."""
-        return tuple(OpenPort(proxy.port, proxy.serve, proxy) for proxy, _ in self._proxies)
+        return tuple(OpenPort(proxy.port, proxy.serve, proxy) for proxy, _ in self.proxies)
 
     async def __aenter__(self) -> Self:
         return self
@@ -92,7 +87,7 @@ class OpenVerifiers:
 
     async def close(self) -> None:
         """Close the addresses; the fault stays."""
-        for proxy, doubt in self._proxies:
+        for proxy, doubt in self.proxies:
             if proxy.fault:
                 doubt()
             await proxy.close()
