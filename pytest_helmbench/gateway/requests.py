@@ -10,13 +10,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 from pytest_helmbench.core.case import Message
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, json_object
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import LiveStream, is_stream
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.gateway.providers.provider import block
 from pytest_helmbench.gateway.replies import client_body, encode
 
 _MERGED_OBJECTS = ("provider", "usage")
@@ -90,12 +89,12 @@ def forwarded_body(
         # The router's own block says the same, and would contradict.
         body.pop("reasoning", None)
     body.update(_options(endpoint, sampling, repetition))
-    with_schema = block(body, "response_format").get("type", "text") != "text"
+    with_schema = json_object(body.get("response_format")).get("type", "text") != "text"
     endpoint.server.complete_request(body, with_schema=with_schema)
     _merge_extra_body(body, sampling.extra_body or {})
     if stated.get("stream") is True:
         body["stream"] = True
-        body["stream_options"] = {**block(stated, "stream_options"), "include_usage": True}
+        body["stream_options"] = {**json_object(stated.get("stream_options")), "include_usage": True}
     return body
 
 

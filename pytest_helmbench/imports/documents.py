@@ -164,16 +164,6 @@ def _loaded(content: str, place: str) -> JsonValue:
     return found
 
 
-def entries(value: JsonValue) -> JsonObject:
-    """Return an object, an empty one for anything else."""
-    return value if isinstance(value, dict) else {}
-
-
-def objects(value: JsonValue) -> list[JsonObject]:
-    """Return the objects of a list; nothing for anything else."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
 def text(value: JsonValue) -> str:
     """Return a value for people: a text as it is, nothing for null, all else as JSON."""
     if value is None:

@@ -7,16 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.json_types import JsonObject, json_object, json_objects
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.imports.documents import (
     ForeignCase,
     ForeignRun,
     ImportFileError,
     amount,
-    entries,
     number,
-    objects,
     read_json,
     read_lines,
     text,
@@ -82,11 +80,11 @@ def lm_eval_runs(path: Path, document: JsonObject) -> Iterator[ForeignRun]:
         ImportFileError: There are no samples, or none has a verdict; the file's line where one is damaged.
     """
     at = path.stem.removeprefix("results_")
-    config = entries(document.get("config"))
+    config = json_object(document.get("config"))
     model = text(document.get("model_name")) or text(config.get("model")) or "unknown"
     began = time_text(document.get("date"), path.stat().st_mtime)
     found = 0
-    for task, version in entries(document.get("versions")).items():
+    for task, version in json_object(document.get("versions")).items():
         samples = _beside(path, f"samples_{task}_{at}.jsonl")
         if samples is None:
             continue
@@ -107,7 +105,7 @@ def lm_eval_runs(path: Path, document: JsonObject) -> Iterator[ForeignRun]:
                 started_at=began,
                 completed_at=began,
                 cases=tuple(cases),
-                settings={"filter": name, "n_shot": entries(document.get("n-shot")).get(task)},
+                settings={"filter": name, "n_shot": json_object(document.get("n-shot")).get(task)},
             )
     if not found:
         raise ImportFileError(
@@ -140,8 +138,8 @@ def _metric(samples: Sequence[JsonObject]) -> str:
 
 def _is_better_high(document: JsonObject, task: str, metric: str) -> bool:
     """Return whether 1 is right for a metric, as results say in one of two places."""
-    stated = [entries(entries(document.get("higher_is_better")).get(task)).get(metric)]
-    listed = objects(entries(entries(document.get("configs")).get(task)).get("metric_list"))
+    stated = [json_object(json_object(document.get("higher_is_better")).get(task)).get(metric)]
+    listed = json_objects(json_object(json_object(document.get("configs")).get(task)).get("metric_list"))
     stated += [one.get("higher_is_better") for one in listed if one.get("metric") == metric]
     return False not in stated
 
@@ -177,15 +175,15 @@ def promptfoo_runs(path: Path, document: JsonObject) -> Iterator[ForeignRun]:
     Raises:
         ImportFileError: It holds no result.
     """
-    results = entries(document["results"])
-    rows = objects(results.get("results"))
+    results = json_object(document["results"])
+    rows = json_objects(results.get("results"))
     if not rows:
         raise ImportFileError(f"{path}: no results in it\n  hint: promptfoo eval -o FILE.json writes them")
-    config, about = entries(document.get("config")), entries(document.get("metadata"))
+    config, about = json_object(document.get("config")), json_object(document.get("metadata"))
     at = time_text(results.get("timestamp"), path.stat().st_mtime)
     by_model: dict[str, list[JsonObject]] = {}
     for row in rows:
-        provider = entries(row.get("provider"))
+        provider = json_object(row.get("provider"))
         model = text(provider.get("label")) or text(provider.get("id")) or text(row.get("provider"))
         by_model.setdefault(model, []).append(row)
     for model, found in by_model.items():
@@ -208,7 +206,7 @@ def _cases(rows: list[JsonObject]) -> Iterator[ForeignCase]:
     for row in sorted(
         rows, key=lambda row: (whole(row.get("testIdx")) or 0, whole(row.get("promptIdx")) or 0)
     ):
-        test = entries(row.get("testCase"))
+        test = json_object(row.get("testCase"))
         number_of_test = tests.setdefault(text([row.get("vars"), test.get("assert")]), len(tests) + 1)
         code = f"p{(whole(row.get('promptIdx')) or 0) + 1}-t{number_of_test}"
         seen[code] += 1
@@ -216,12 +214,12 @@ def _cases(rows: list[JsonObject]) -> Iterator[ForeignCase]:
 
 
 def _promptfoo_case(row: JsonObject, code: str, repetition: int) -> ForeignCase:
-    grading, response = entries(row.get("gradingResult")), entries(row.get("response"))
-    tokens = entries(response.get("tokenUsage"))
+    grading, response = json_object(row.get("gradingResult")), json_object(row.get("response"))
+    tokens = json_object(response.get("tokenUsage"))
     is_error = row.get("failureReason") == _ERROR or (
         "failureReason" not in row and bool(row.get("error")) and not grading
     )
-    assertions = [entries(one.get("assertion")) for one in objects(grading.get("componentResults"))]
+    assertions = [json_object(one.get("assertion")) for one in json_objects(grading.get("componentResults"))]
     kinds = [text(assertion.get("type")) for assertion in assertions]
     return ForeignCase(
         code=code,
@@ -247,8 +245,10 @@ def benchlocal_runs(path: Path, document: JsonObject) -> Iterator[ForeignRun]:
     Raises:
         ImportFileError: It holds no result.
     """
-    by_model = {model: objects(found) for model, found in entries(document["resultsByModel"]).items()}
-    results = (*objects(document.get("events")), *(one for found in by_model.values() for one in found))
+    by_model = {
+        model: json_objects(found) for model, found in json_object(document["resultsByModel"]).items()
+    }
+    results = (*json_objects(document.get("events")), *(one for found in by_model.values() for one in found))
     codes = dict.fromkeys(text(one.get("scenarioId")) for one in results if one.get("scenarioId"))
     if not any(by_model.values()):
         raise ImportFileError(f"{path}: no results in it\n  hint: name summary.json of a run that has ended")
@@ -258,7 +258,7 @@ def benchlocal_runs(path: Path, document: JsonObject) -> Iterator[ForeignRun]:
         for code in codes:
             own = [one for one in found if text(one.get("scenarioId")) == code] or [{"errorType": "not_run"}]
             cases += [_benchlocal_case(one, code, count) for count, one in enumerate(own, 1)]
-        score = entries(entries(document.get("scores")).get(model))
+        score = json_object(json_object(document.get("scores")).get(model))
         yield ForeignRun(
             tool="benchlocal",
             benchmark=text(document.get("benchPackId") or document.get("pluginId")) or path.parent.name,
@@ -282,5 +282,5 @@ def _benchlocal_case(result: JsonObject, code: str, repetition: int) -> ForeignC
         rule="status",
         expected="pass",
         observed=text(status),
-        latency_ms=amount(entries(result.get("timings")).get("durationMs")),
+        latency_ms=amount(json_object(result.get("timings")).get("durationMs")),
     )

@@ -156,12 +156,6 @@ class Provider:
         )
 
 
-def block(body: JsonObject, name: str) -> JsonObject:
-    """Return a mapping in a request; empty where there is none."""
-    value = body.get(name)
-    return value if isinstance(value, Mapping) else {}
-
-
 def _vendor_places(model: str) -> tuple[PricePlace, ...]:
     """Return where the price list knows a model by its vendor's name, or by its own."""
     vendor, _, name = model.partition("/")

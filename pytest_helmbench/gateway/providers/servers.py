@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pytest_helmbench.core.json_types import JsonValue, decoded_json, json_object
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.gateway.providers.provider import Provider, block
+from pytest_helmbench.gateway.providers.provider import Provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class _OpenRouter(Provider):
     def complete_request(self, body: dict[str, JsonValue], *, with_schema: bool) -> None:
         """Ask for servers that know schemas, and for the cost with every reply."""
         if with_schema:
-            body["provider"] = {"require_parameters": True, **block(body, "provider")}
-        body["usage"] = {**block(body, "usage"), "include": True}
+            body["provider"] = {"require_parameters": True, **json_object(body.get("provider"))}
+        body["usage"] = {**json_object(body.get("usage")), "include": True}
 
 
 ANY_SERVER = Provider(
