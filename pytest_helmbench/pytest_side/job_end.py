@@ -19,8 +19,7 @@ from pytest_helmbench.pytest_side.say.report_files import session_reports
 from pytest_helmbench.pytest_side.session_end import SessionEnd
 from pytest_helmbench.reports.comparison_lines import flipped_codes
 from pytest_helmbench.reports.headline import Headline
-from pytest_helmbench.reports.job_summary import job_summary
-from pytest_helmbench.reports.markdown import markdown_report
+from pytest_helmbench.reports.markdown import job_summary, markdown_report
 from pytest_helmbench.results.standings import ReportedRuns
 from pytest_helmbench.run.coordinator import Coordinator
 from pytest_helmbench.store.fault import StoreError

@@ -1,4 +1,4 @@
-"""A report in Markdown that pastes into a GitHub pull request."""
+"""A report in Markdown that pastes into a GitHub pull request, and the summary of a CI job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_helmbench.core.kind_words import OwnSection
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, excerpt
-from pytest_helmbench.reports.cards import asked_lines, evaluation_texts, prompt_text
+from pytest_helmbench.reports.cards import WORST_SHOWN, asked_lines, evaluation_texts, prompt_text
 from pytest_helmbench.reports.comparison_lines import comparison_section
 from pytest_helmbench.reports.headline import Headline
 from pytest_helmbench.reports.markup import code_span, fenced, folded, pipe_table, plain
@@ -34,7 +34,7 @@ _EVERYTHING = 1_000_000
 # A report that would be too long leaves out texts first, then rows of every table.
 _FEWER_TEXTS = (_EVERYTHING, 60, 20, 8, 3)
 _FEWER_ROWS = (_EVERYTHING, 200, 60, 20, 5, 0)
-FAILURE_HEAD = ("case", "asked", "expected → observed", "points")
+_FAILURE_HEAD = ("case", "asked", "expected → observed", "points")
 _VALUE_LIMIT = 80
 _ASKED_LIMIT = 120
 _TEXT_LIMIT = 2_000
@@ -55,11 +55,11 @@ def markdown_report(found: ReportedRuns, headline: Headline | None = None, *, wi
 
     Texts, then tables, are shortened until the whole fits.
     """
-    first = report_head(found, headline)
-    return first + run_tables(found, LONGEST - len(first.encode()), with_text=with_text)
+    first = _report_head(found, headline)
+    return first + _run_tables(found, LONGEST - len(first.encode()), with_text=with_text)
 
 
-def report_head(found: ReportedRuns, headline: Headline | None) -> str:
+def _report_head(found: ReportedRuns, headline: Headline | None) -> str:
     """Return the headline, what to do next, and the comparisons with the baselines."""
     title = "helmbench" if headline is None else headline.text
     scores = [share(run.score.score) for run in found.runs if run.score is not None]
@@ -81,7 +81,7 @@ def report_head(found: ReportedRuns, headline: Headline | None) -> str:
     return "\n".join([*lines, *compared]) + "\n"
 
 
-def run_tables(found: ReportedRuns, longest: int, *, with_text: bool = False) -> str:
+def _run_tables(found: ReportedRuns, longest: int, *, with_text: bool = False) -> str:
     """Return the tables of some runs, in at most so many bytes where that can be."""
     extents = [_Extent(_EVERYTHING, texts) for texts in _FEWER_TEXTS] if with_text else []
     extents += [_Extent(rows, 0) for rows in _FEWER_ROWS]
@@ -231,8 +231,8 @@ def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:
     if not failures:
         return
     asked = asked_lines(failures, report)
-    rows = [failure_cells(row, report, asked[row.id]) for row in failures]
-    lines = pipe_table(FAILURE_HEAD, rows, left=FAILURE_HEAD[:3], most=extent.rows)
+    rows = [_failure_cells(row, report, asked[row.id]) for row in failures]
+    lines = pipe_table(_FAILURE_HEAD, rows, left=_FAILURE_HEAD[:3], most=extent.rows)
     for row in failures[: extent.texts]:
         lines += ["", *_texts(row)]
     if 0 < extent.texts < len(failures):
@@ -240,8 +240,8 @@ def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:
     yield from folded(f"{count_text(len(failures), 'case')} failed", lines)
 
 
-def failure_cells(row: ResultRow, report: RunReport, asked: str, model: str = "") -> tuple[str, ...]:
-    """Return the cells of a failed case below `FAILURE_HEAD`; a model's name stands under its code."""
+def _failure_cells(row: ResultRow, report: RunReport, asked: str, model: str = "") -> tuple[str, ...]:
+    """Return the cells of a failed case below `_FAILURE_HEAD`; a model's name stands under its code."""
     name = "<br>".join((_name(row), *filter(None, [code_span(model)])))
     wrong = "<br>".join(_wrong(one, row.reason or "") for one in row.evaluations if not one.passed)
     asked = plain(excerpt(asked, _ASKED_LIMIT))
@@ -295,3 +295,37 @@ def _settings(report: RunReport) -> Iterator[str]:
         "Settings and versions",
         pipe_table(("setting", "value"), rows, left=("setting", "value")),
     )
+
+
+def job_summary(headline: Headline | None, found: ReportedRuns) -> str:
+    """Return headline, comparisons, the worst failures, then everything else behind a click; no prompts or replies.
+
+    Returns:
+        At most `LONGEST` bytes: tables are cut, and the breakdowns left out where even so there is no room.
+    """
+    first = _report_head(found, headline) + "".join(f"{line}\n" for line in _worst(found.runs))
+    room = LONGEST - len(first.encode()) - 200
+    tables = _run_tables(found, room) if found.runs else ""
+    if not tables or len(tables.encode()) > room:
+        return first
+    rest = folded("Scores by part, all failures, costs, settings", tables.split("\n"))
+    return first + "\n".join(rest) + "\n"
+
+
+def _worst(reports: Sequence[RunReport]) -> Iterator[str]:
+    # Each report has its failures by points lost.
+    failed = sorted(
+        ((report, row) for report in reports for row in report.failures if not row.neutral),
+        key=lambda one: -one[0].losses.of(one[1]),
+    )
+    if not failed:
+        return
+    several = len(reports) > 1
+    rows = [
+        _failure_cells(row, report, report.opening.get(row.code, ""), report.detail.model if several else "")
+        for report, row in failed[:WORST_SHOWN]
+    ]
+    count = f"{count_text(len(failed), 'case')} failed"
+    yield from (f"**{count}**{', the worst' if len(failed) > WORST_SHOWN else ''}:", "")
+    yield from pipe_table(_FAILURE_HEAD, rows, left=_FAILURE_HEAD[:3])
+    yield ""
