@@ -43,15 +43,8 @@ class RunStatement(Protocol):
         """Return its row by column, the key apart."""
 
 
-class CaseStatement(Protocol):
-    """A statement of a kind about one outcome."""
-
-    @property
-    def table(self) -> str:
-        """The table of the kind that keeps it, one row per result, whose primary key is `result_id`."""
-
-    def cells(self) -> Mapping[str, Cell]:
-        """Return its row by column, the key apart."""
+class CaseStatement(RunStatement, Protocol):
+    """A statement of a kind about one outcome; its table has one row per result, whose primary key is `result_id`."""
 
     def for_item(self) -> CaseStatement:
         """Return what an item shows of it: what only the record keeps is left out, since thousands may wait."""

@@ -107,7 +107,7 @@ def validate(document: Document, schema: FormatSchema, definition: str | None = 
     said = [
         sentence
         for error in validator(schema, definition).iter_errors(document.data)
-        if not (document.faults and _is_infinite(error.instance))
+        if not (document.faults and isinstance(error.instance, float) and not math.isfinite(error.instance))
         for sentence in _sentences(error)
     ]
     faults = [
@@ -175,11 +175,6 @@ def _passes(check: FormatCheck, value: object) -> bool:
 
 def _image_fault(text: str) -> str:
     return "is not a name of an image" if image_fault(text) else ""
-
-
-def _is_infinite(value: object) -> bool:
-    """Return whether a value is not a finite number, which the document's own faults tell."""
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _sentences(error: ValidationError) -> Iterator[_Sentence]:

@@ -180,47 +180,39 @@ class Disk(Protocol):
         """Delete the record of a call in flight: its cost is on record, or it cost nothing."""
 
 
+@dataclass(slots=True, eq=False)
 class LocalBackend:
     """The backend of the process that owns limiter and store.
 
     Args:
         limiter: The session's limiter.
         record_attempt: Takes an attempt without blocking.
-        record_result: Takes a result without blocking.
+        on_result: Takes a result without blocking.
         reply_cache: Recorded replies; None when the session uses none.
         disk: The record on disk; None where it keeps everything at once.
         batches: Where calls that may wait go; None for none.
     """
 
-    def __init__(
-        self,
-        limiter: Limiter,
-        record_attempt: Callable[[AttemptRecord], None],
-        record_result: Callable[[ResultRecord], None],
-        reply_cache: ReplyCache | None = None,
-        disk: Disk | None = None,
-        batches: Batches | None = None,
-    ) -> None:
-        self._limiter = limiter
-        self._record_attempt = record_attempt
-        self._record_result = record_result
-        self._reply_cache = reply_cache
-        self._disk = disk
-        self._batches = batches
+    limiter: Limiter
+    record_attempt: Callable[[AttemptRecord], None]
+    on_result: Callable[[ResultRecord], None]
+    reply_cache: ReplyCache | None = None
+    disk: Disk | None = None
+    batches: Batches | None = None
 
     def use_replies(self, reply_cache: ReplyCache) -> None:
         """Use recorded replies from now on."""
-        self._reply_cache = reply_cache
+        self.reply_cache = reply_cache
 
     async def acquire(self, request: PermitRequest) -> Permit:
         """Wait for a permit, then for room on the disk. Calls that come later do not overtake this one."""
-        permit = await self._limiter.acquire(request)
-        if self._disk is None:
+        permit = await self.limiter.acquire(request)
+        if self.disk is None:
             return permit
         try:
-            await self._disk.room()
+            await self.disk.room()
             if permit.reserved_usd:
-                await self._disk.announce(permit, request)
+                await self.disk.announce(permit, request)
         except BaseException:
             self.release(permit)
             raise
@@ -228,60 +220,56 @@ class LocalBackend:
 
     async def batched(self, line: BatchLine) -> BatchAnswer:
         """Wait until a batch has answered a call; one that is not to be batched goes singly."""
-        return BatchAnswer() if self._batches is None else await self._batches.ask(line)
+        return BatchAnswer() if self.batches is None else await self.batches.ask(line)
 
     def settle(self, permit: Permit, result: AttemptResult, record: AttemptRecord) -> None:
         """Record the attempt, then give its permit back, so that nothing is counted that could be lost."""
         try:
-            self._record_attempt(record)
+            self.record_attempt(record)
             if record.batch is None:
                 self._take_back(permit)
-            elif self._batches is not None:
-                self._batches.settled(record.batch)
+            elif self.batches is not None:
+                self.batches.settled(record.batch)
         finally:
-            self._limiter.settle(permit, result)
-        if (
-            self._reply_cache is not None
-            and record.reply_key is not None
-            and record.response_body is not None
-        ):
-            self._reply_cache.answered(record.question, record.response_body)
+            self.limiter.settle(permit, result)
+        if self.reply_cache is not None and record.reply_key is not None and record.response_body is not None:
+            self.reply_cache.answered(record.question, record.response_body)
 
     def release(self, permit: Permit) -> None:
         """Give back a permit that was not used."""
         self._take_back(permit)
-        self._limiter.settle(permit, AttemptResult(Ending.OTHER))
+        self.limiter.settle(permit, AttemptResult(Ending.OTHER))
 
     def _take_back(self, permit: Permit) -> None:
-        if permit.reserved_usd and self._disk is not None:
-            self._disk.take_back(permit)
+        if permit.reserved_usd and self.disk is not None:
+            self.disk.take_back(permit)
 
     def lose(self, permit: Permit) -> None:
         """Give back the permit of a worker that has died: its request may have been sent, and be billed."""
-        self._limiter.settle(permit, AttemptResult(Ending.OTHER, unanswered=True))
+        self.limiter.settle(permit, AttemptResult(Ending.OTHER, unanswered=True))
 
     def failed(self, model: str, case: FailedCase) -> None:
         """Count a case that has failed for good."""
-        self._limiter.failed(model, case)
+        self.limiter.failed(model, case)
 
     async def look_up(self, query: ReplyQuery) -> RecordedReply | None:
         """Return a recorded reply, or None where a call has to be made."""
-        return await self._reply_cache.look_up(query) if self._reply_cache is not None else None
+        return await self.reply_cache.look_up(query) if self.reply_cache is not None else None
 
     def give_up(self, query: ReplyQuery) -> None:
         """Pass the question on to the next request that waits for the same reply."""
-        if self._reply_cache is not None:
-            self._reply_cache.given_up(query)
+        if self.reply_cache is not None:
+            self.reply_cache.given_up(query)
 
     def record_replay(self, record: AttemptRecord) -> None:
         """Record that an answer was taken from the record."""
-        self._record_attempt(record)
+        self.record_attempt(record)
 
     def record_result(self, record: ResultRecord) -> None:
         """Record the outcome of a case."""
-        self._record_result(record)
+        self.on_result(record)
 
     async def stored(self) -> None:
         """Wait until everything recorded so far is on disk."""
-        if self._disk is not None:
-            await self._disk.stored()
+        if self.disk is not None:
+            await self.disk.stored()

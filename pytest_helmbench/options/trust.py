@@ -55,7 +55,8 @@ def check_ini(ini: Path, start: Path, benchmarks: BenchmarkFolders) -> None:
     Raises:
         TrustError: It is not the user's own, and says something.
     """
-    if is_users_own(ini, start, benchmarks) or not _has_settings(ini):
+    says_nothing = ini.name == "pyproject.toml" and _pytest_table(ini) is None  # it may mark a root alone
+    if says_nothing or is_users_own(ini, start, benchmarks):
         return
     inside = benchmarks.root(ini.parent.resolve()) is not None
     place = "the benchmark that it is to run" if inside else "a folder that it was not started in"
@@ -155,11 +156,6 @@ def _section(ini: Path) -> str:
         table = _pytest_table(ini)
         return "[tool.pytest]" if table and "ini_options" not in table else "[tool.pytest.ini_options]"
     return "[tool:pytest]" if ini.name == "setup.cfg" else "[pytest]"
-
-
-def _has_settings(ini: Path) -> bool:
-    """Return whether an ini file says anything to pytest: a pyproject.toml may mark a root alone."""
-    return ini.name != "pyproject.toml" or _pytest_table(ini) is not None
 
 
 def _pytest_table(ini: Path) -> dict[str, object] | None:

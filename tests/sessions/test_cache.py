@@ -262,7 +262,7 @@ def _replay(shelf: _Shelf, call: Call) -> str:
 
 
 def _reads(parts: GatewayFixture, shelf: _Shelf) -> None:
-    parts.backend._reply_cache = ReplyCache(shelf, shares=False)
+    parts.backend.reply_cache = ReplyCache(shelf, shares=False)
     parts.gateway._recorded = RecordedUse.ONLY
 
 

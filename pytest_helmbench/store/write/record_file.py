@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from pytest_helmbench.core.ids import new_id
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, Cell, Event, ResultRecord, RunStatement
 from pytest_helmbench.store.database_file import FilePlace, transaction
 from pytest_helmbench.store.fault import StoreError
@@ -19,23 +20,20 @@ from pytest_helmbench.store.write.catalogue import AXES, CatalogueIds
 Action: TypeAlias = Callable[[sqlite3.Connection], tuple[int, ...] | None]
 
 
+@dataclass(slots=True, eq=False)
 class Task:
     """Something that is done with the file after the calls and results that came with it.
 
     Args:
         action: Run inside a transaction; may run again after a rollback.
         is_loss: Something is lost where it is not done.
-        is_asked: Its asker waits for the answer.
+        is_asked: Its asker waits for the answer, which is None until its transaction is on disk.
     """
 
-    __slots__ = ("action", "answer", "is_asked", "is_loss")
-
-    def __init__(self, action: Action, *, is_loss: bool = False, is_asked: bool = False) -> None:
-        self.action = action
-        self.is_loss = is_loss
-        self.is_asked = is_asked
-        self.answer: tuple[int, ...] | None = None
-        """The result of the action; None until its transaction is on disk."""
+    action: Action
+    is_loss: bool = False
+    is_asked: bool = False
+    answer: tuple[int, ...] | None = None
 
 
 _Kind = TypeVar("_Kind")

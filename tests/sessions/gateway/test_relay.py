@@ -471,7 +471,7 @@ async def test_an_error_of_our_own_reaches_item_and_client_and_no_log(
 
     with caplog.at_level(logging.DEBUG):
         async with open_relay(provider.url) as relay:
-            relay.coordinator.backend._record_attempt = broken
+            relay.coordinator.backend.record_attempt = broken
             item, address = await relay.item()
             answered = await relay.send(address, json=body())
             assert (answered.status, error_of(answered)["code"]) == (500, "internal_error")
