@@ -119,7 +119,6 @@ class ReportOutput:
     """Where a report goes.
 
     Args:
-        file: None for stdout.
         asked: Of which cases it is to hold texts; None where nothing was said.
         opens: Show it in a browser; where there is no desktop, the command says so instead.
     """

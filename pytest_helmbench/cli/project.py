@@ -50,8 +50,6 @@ class Project:
     """The pytest project around a folder.
 
     Args:
-        start: The current folder.
-        root: pytest's rootdir there.
         ini_file: Where `ini` was read; None where nothing was.
         marked: Whether anything marks the root as one; without that results may lie in any folder above.
         ini: Ini keys and their values; `-o` wins over the file.

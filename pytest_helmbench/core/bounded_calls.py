@@ -105,7 +105,6 @@ class BoundedCalls:
 
         Args:
             function: `module:name`, of JSON types.
-            arguments: Of the function.
             what: What it does, for the error: `holding a reply to its schema`.
             limit_s: CPU seconds that it may take.
 

@@ -78,8 +78,6 @@ class Message:
 
     Args:
         role: `system`, `user`, `assistant` or `tool`.
-        content: Its text.
-        tool_calls: What an assistant's message calls.
         tool_call_id: The call that a tool's message answers; None elsewhere.
         server_fields: What the server said in an assistant's message that calls tools, its content included; goes back
             to its model alone.

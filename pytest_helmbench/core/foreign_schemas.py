@@ -42,7 +42,6 @@ def schema_violation(schema: JsonObject, value: JsonValue) -> str | None:
 
     Args:
         schema: Draft 2020-12, not changed afterwards; it reaches no other address.
-        value: JSON.
 
     Returns:
         Empty where the value fits, None where its nesting is too deep to tell.

@@ -18,9 +18,6 @@ class Granted(Generic[T_co]):
 
     Code that gives rights takes one, so mypy refuses text of a manifest there. Only the modules that read the user's
     options make one: `tests/fast/test_granted.py` holds their list, `docs/trust.md` explains it.
-
-    Args:
-        value: The stated value.
     """
 
     value: T_co

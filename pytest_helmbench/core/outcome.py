@@ -143,7 +143,6 @@ class RecordedCase:
     """A judged case on record.
 
     Args:
-        outcome: As it was.
         request_hash: Of the request that the judged reply answers.
         severity: Base severity that the verdict was reached with; `difficulty` and `neutral` likewise.
     """

@@ -82,11 +82,7 @@ class Problem:
 
 
 def without_effects(problems: Sequence[Problem], among: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Return problems without those whose cause is reported too.
-
-    Args:
-        among: All that is reported.
-    """
+    """Return problems without those whose cause is reported too."""
     if not any(problem.cause for problem in problems):
         return tuple(problems)
     names = {problem.path.name for problem in among if not problem.cause}

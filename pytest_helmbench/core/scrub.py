@@ -157,7 +157,6 @@ def secrets_of(environ: Mapping[str, str], named: Collection[str] = ()) -> Hidde
     """Return the values of the variables whose names say that they hold a secret.
 
     Args:
-        environ: The environment.
         named: Further variables that do.
     """
     return HiddenValues(

@@ -85,7 +85,6 @@ def tool_calls(message: JsonObject, turn: int, taken: Collection[str] = ()) -> t
     empty name, and all that it says for arguments.
 
     Args:
-        message: As the server sent it.
         turn: Makes ids for calls that come without one.
         taken: Ids of earlier calls of the conversation: an id that comes again gets a number.
     """

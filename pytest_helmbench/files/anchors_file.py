@@ -81,7 +81,6 @@ class Anchor:
 
     Args:
         name: Its id; `anchor 1`, … in file order where it has none.
-        passes: The right verdict.
         rubric: In words, of its own; empty for that of a scenario.
         scenario: Code of the scenario, or id of the row, whose rubric it is judged by; empty for the only one.
         criterion: Name of one of several criteria; empty for all.

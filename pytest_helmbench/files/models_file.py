@@ -81,7 +81,6 @@ def load_variants(texts: Iterable[str], folder: Path) -> tuple[StatedModel, ...]
     """Read variants, each `NAME` or `NAME: KEY=VALUE, KEY: VALUE, …`: a YAML flow mapping, with or without braces.
 
     Args:
-        texts: Of the option.
         folder: What paths in them are relative to.
 
     Returns:

@@ -27,7 +27,6 @@ class Fault:
     Args:
         line: 1-based line in that text; None when all of it is meant.
         message: What is wrong, with the offending value.
-        hint: What to change.
         usable: Only odd: a warning.
         cause: Name of another file whose problems cause this one.
     """
@@ -62,7 +61,6 @@ def read_plain(path: Path, root: Path | None = None) -> bytes:
     """Return the bytes of a file that may be foreign.
 
     Args:
-        path: The file.
         root: The folder of the benchmark, which a link in it must not lead out of; None for a file that the user names.
 
     Raises:
@@ -118,7 +116,6 @@ class Reader:
     """Reads the files of one benchmark and remembers their contents for its hash.
 
     Args:
-        findings: Where problems are filed.
         root: The folder of the benchmark; None for files that the user names.
         trust_hint: How the user trusts the benchmark; empty where he does, so that its Python may be run.
     """

@@ -67,8 +67,6 @@ class Flaw:
 
     Args:
         place: Keys and list positions that lead to it.
-        message: What is wrong.
-        hint: What to change.
         key: The key that stands twice; empty for other flaws.
     """
 

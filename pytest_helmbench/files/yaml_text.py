@@ -100,7 +100,6 @@ def parse_yaml(text: str, first_line: int = 1, *, keep_keys: bool = False) -> Do
     """Read one YAML document.
 
     Args:
-        text: The document.
         first_line: Line of its first line in the file.
         keep_keys: Leave all keys and values as YAML has them: nothing is lower-cased or taken as written.
     """

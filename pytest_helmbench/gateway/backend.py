@@ -46,11 +46,8 @@ class ReplyQuery:
     """A request that may have been answered before.
 
     Args:
-        run_id: The run that asks.
-        code: Code of the case.
         repetition: From 1; another repetition is another request.
         request_hash: SHA-256 (hex) of the body, which may name the same model at two servers.
-        asked: Id of the model.
         address: Where it is asked; None where no reply of another run may replace this one.
         judge: The same of a marking model; None for other calls.
     """
@@ -185,7 +182,6 @@ class LocalBackend:
     """The backend of the process that owns limiter and store.
 
     Args:
-        limiter: The session's limiter.
         record_attempt: Takes an attempt without blocking.
         on_result: Takes a result without blocking.
         reply_cache: Recorded replies; None when the session uses none.

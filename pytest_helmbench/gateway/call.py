@@ -31,10 +31,7 @@ class Call:
     """One question to one model.
 
     Args:
-        origin: Whose it is.
         entry: The model, with its sampling options.
-        endpoint: Where it is reached.
-        messages: In order.
         response_format: Wire form of the wanted reply; None for plain text.
         purpose: `case`, `judge`, `pack` or `agent`.
         criterion: Of a judge call; empty otherwise.
@@ -92,7 +89,6 @@ class CaseClock:
     """The time a case has used: on the wire and in backoff, not in our own queues.
 
     Args:
-        retry_policy: Its limit.
         clock: Monotonic seconds.
     """
 
@@ -147,7 +143,6 @@ class ItemClock(CaseClock):
     """Counts all the time of an item but what its requests wait in our own queues.
 
     Args:
-        retry_policy: Its limit.
         clock: Monotonic seconds.
     """
 

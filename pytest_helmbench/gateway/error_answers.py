@@ -228,9 +228,7 @@ def classify(
     """Return the fault behind an error answer.
 
     Args:
-        status: HTTP status.
         headers: Names in lower case.
-        body: As received.
         endpoint: Who was asked; None when unknown (a stored answer).
         sent_schema: The request had a response schema.
         error: What a successful answer holds as its `error`: the class is that of its code.

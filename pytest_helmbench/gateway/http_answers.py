@@ -95,7 +95,6 @@ class RawAnswer:
     """A whole HTTP answer.
 
     Args:
-        status: HTTP status.
         headers: Names in lower case; of a repeated header the last.
         body: As received and decompressed; a key of ours that the server repeats is cut out.
         latency_ms: From sending to the last byte; None for the line of a batch.

@@ -47,7 +47,6 @@ class AdaptiveLimit:
         Where nothing succeeds, fewer calls do not help: they would only make a session serial.
 
         Args:
-            now: Seconds.
             pause_s: How long the provider asked to wait; the episode lasts at least that long.
         """
         if now < self._jammed_until or not self._succeeded:
@@ -101,7 +100,6 @@ class Budget:
     Args:
         most_usd: The bound; None for none.
         spent_usd: So far.
-        reserved_usd: By calls in flight.
         reservations: How many calls those are.
         unanswered: Calls that were sent and brought no reply, and that the provider may bill.
         unanswered_usd: What they may have cost; a part of what is spent.

@@ -57,7 +57,6 @@ class ModelLimits:
     """The limits of one model.
 
     Args:
-        model: Model id.
         concurrency: Calls in flight; at least 1.
         requests_per_minute: None for no bound.
         tokens_per_minute: Prompt and completion tokens; None for no bound.
@@ -134,9 +133,6 @@ class Permit:
     """Permission to send one attempt; settled exactly once.
 
     Args:
-        number: Of the session.
-        model: Model id.
-        reserved_usd: By the budget.
         answered: The model had answered before, whichever process had asked.
         bound: By which name its server wants the bound of a completion, where it has refused the usual one.
     """
@@ -163,8 +159,6 @@ class AttemptResult:
     """How the attempt of a permit ended.
 
     Args:
-        ending: How it ended.
-        usage: Of a reply.
         pause_s: How long the provider asked all calls to wait.
         sentence: Of a dead model, or of one that asks for a pause: why, for people.
         unanswered: It was sent and brought no reply, and the provider may bill it all the same.
@@ -184,7 +178,6 @@ class FailedCase:
     """A call that has failed for good.
 
     Args:
-        case: Names the case.
         fault: Status and code of the provider; None for the fault of a single request, which says nothing of the model.
         sentence: The fault, for people.
     """

@@ -56,7 +56,6 @@ def parse_reply(
 
     Args:
         status: HTTP status; 200 for a stored reply.
-        body: As received.
         headers: Names in lower case.
         endpoint: Who was asked; None for a stored reply.
         sent_schema: The request had a response schema.

@@ -47,12 +47,9 @@ def request_body(
     """Return the JSON object to send; never a stream.
 
     Args:
-        endpoint: Who is asked.
         sampling: Only what is set goes out; a seed becomes seed + repetition − 1. `extra_body` goes over
             everything, key by key; in `provider` and `usage` it goes over ours one level deeper.
-        messages: In order.
         response_format: Wire form of the wanted reply; None for plain text.
-        tools: What the model may call.
         repetition: From 1.
     """
     body: dict[str, JsonValue] = {
@@ -125,7 +122,6 @@ def request_hash(encoded: bytes, number: int = 1) -> str:
     """Return the SHA-256 (hex) of a body: it covers all that can change the answer, no key, no base URL.
 
     Args:
-        encoded: As sent.
         number: Which of several identical requests of one item it is, from 1; the first is like any other.
     """
     digest = hashlib.sha256(encoded)

@@ -39,8 +39,6 @@ class CallFailedError(HelmbenchError):
     """A call that brought no reply, after all retries.
 
     Args:
-        fault: The last fault.
-        attempts: How many attempts were sent.
         out_of_time: The case's time limit ended it, not the number of attempts.
     """
 

@@ -61,7 +61,6 @@ def stated_pause_s(document: object, now: float, depth: int = 0) -> float | None
     """Return the pause that a field of an error body names, wherever it stands; None where none does.
 
     Args:
-        document: As decoded.
         now: Seconds since 1970, for moments.
         depth: Of the value in the body.
     """

@@ -58,9 +58,7 @@ class ForeignRun:
     Args:
         tool: `inspect`, `promptfoo` or `lm-eval`, with its version.
         version: Of the benchmark; empty for none.
-        model: As the tool names it.
         started_at: ISO 8601 UTC.
-        completed_at: Likewise.
         cases: At least one.
         settings: What the tool says of the run, in JSON types.
     """

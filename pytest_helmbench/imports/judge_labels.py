@@ -34,7 +34,6 @@ def drawn(rows: Sequence[JudgedRow], labels: int, seed: int, *, by_points: bool)
     Args:
         labels: How many are wanted; by points rows are fewer, since some are drawn again.
         seed: The same rows and seed give the same sample.
-        by_points: Draw by severity points.
 
     Returns:
         How often each row was drawn, in random order.

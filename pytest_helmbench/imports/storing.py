@@ -55,7 +55,6 @@ def store_runs(path: Path, runs: Sequence[ForeignRun]) -> tuple[int, ...]:
 
     Args:
         path: Results file; made where there is none.
-        runs: At least one.
 
     Raises:
         StoreError: The file cannot be read or written.

@@ -28,13 +28,11 @@ class Type(Generic[T]):
     Args:
         wanted: What it takes, each time where it is repeatable, for error messages and the page of options.
         make: Makes the value of text, of a tuple of words, or of what argparse has made; ValueError where it cannot.
-        metavar: For `--help`.
         fits: Whether a value can be used; paths are whole by then.
         load: Makes the final value of one that fits; ValueError where it cannot.
         blank: Empty text says nothing; else it cannot be used.
         word: What argparse makes of the word; None leaves it as text.
         bare: What the option says without a value; a value then follows `=` alone. Empty where it must have one.
-        action: Of argparse.
         ini: pytest's name for the type of the ini key.
         record: Makes of the final value what `evaluation_runs.settings` holds, in a type of JSON; None where it does
             not belong there.
@@ -66,10 +64,7 @@ class Option:
 
     Args:
         name: Without `--helmbench-`.
-        type: Of its value.
-        default: Where nothing is given.
         absent: What applies where nothing is given, when the default does not say it.
-        text: What it is for.
         group: Where it stands in `--help`, and whose it is.
         use: `ini`: there is an ini key alone; `judges`: it decides verdicts, so replies on record are judged anew with
             the value of their run.
@@ -123,7 +118,6 @@ class Group:
     """Options that stand together in `--help`; each is declared with `same` or with `per_shard`.
 
     Args:
-        title: What they are about.
         kind: The kind of benchmark that they are for, a folder of `benchmarks/`; None for every kind.
         sparse: The settings of a run leave out those that are None.
     """

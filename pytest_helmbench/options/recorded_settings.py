@@ -34,7 +34,6 @@ def recorded_settings(options: Options, facts: Mapping[str, object]) -> dict[str
     """Return the settings of a run as JSON types, for `evaluation_runs.settings`. No key is among them.
 
     Args:
-        options: Of its session.
         facts: By the names of `FACTS`.
 
     Raises:

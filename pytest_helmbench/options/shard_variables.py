@@ -26,7 +26,6 @@ class _Scheduler:
     """Where a scheduler says which process this is.
 
     Args:
-        name: For people.
         index: Variable of the number of this process.
         total: Variable of how many there are; empty where `SHARDS` has to say it.
         first: The number of the first process.

@@ -36,9 +36,7 @@ class Session:
         models_named: A model was named on the command line.
         only_collected: Nothing was to be run (`--collect-only`, `--fixtures`).
         unjudged_failures: Node ids of failed reports, those of cases that were judged wrong left out.
-        left_over: Items that were never run.
         foreign_skips: How many cases marks or other plugins skipped, by reason.
-        stepwise: `--stepwise` has chosen the cases.
         gated: How the runs stand to their gates; None without gates, in a shard and in a dry run.
     """
 

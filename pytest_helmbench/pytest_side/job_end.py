@@ -38,7 +38,6 @@ class Annotation:
 
     Args:
         path: Relative to the repository's folder; empty for none.
-        line: From 1.
     """
 
     title: str

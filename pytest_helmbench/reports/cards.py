@@ -110,7 +110,6 @@ def worst_lines(report: RunReport, width: int) -> list[str]:
 
     Args:
         report: With the requests of these cases, where they are to say what was asked.
-        width: Columns of the terminal.
     """
     run, failed = report.detail, [row for row in report.failures if not row.neutral]
     shown = failed[:WORST_SHOWN]

@@ -141,7 +141,6 @@ def partner(
     """Return the run that a run is compared with.
 
     Args:
-        found: What was named as baseline.
         beside: The benchmarks of all runs that are compared with it.
         alone: It is the only run of its benchmark.
         explicit: The baseline was named for this very model, or for this very run.

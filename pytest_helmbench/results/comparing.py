@@ -83,7 +83,6 @@ class ComparedRun:
     """A run with its judged replies.
 
     Args:
-        ref: Where it stands.
         settings: That it was made with; empty where unknown.
         sample: How it was asked for: `--helmbench-sample=0.2, seed 1`; empty for all.
         defined: Cases of its benchmark, selected or not; empty where unknown.
@@ -169,10 +168,8 @@ class RunComparison:
     """The result of comparing a run with its baseline.
 
     Args:
-        baseline: None where there is none.
         limits: How far the run and its named parts may have dropped.
         scopes: How they changed; parts without a compared case are left out.
-        behaviours: How each one changed.
         changeable: Perturbations, clusters or rows of these cases in which a wrong answer costs points.
         cases_left_out: Planned by the candidate, and not compared.
         cases_changed: Of them, those whose content is another one now.

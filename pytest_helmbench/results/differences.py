@@ -49,7 +49,6 @@ class SideBySide:
         before: `score`, `cost_usd`, `median_ms` of a case, `errors` and `tokens` of the first run; None is unknown.
         after: Likewise of the second run.
         differing: What can change an answer or a verdict.
-        changed: Verdicts and credits.
         is_rescored: One of them holds replies that were judged again.
     """
 

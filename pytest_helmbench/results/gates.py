@@ -97,10 +97,7 @@ class RunGates:
     """The result of the gates for one run.
 
     Args:
-        name: Of the run (a model).
         score: None where it has none: no gate holds then.
-        verdicts: One per threshold.
-        min_coverage: Least coverage of the run.
         comparison: With its baseline; None where none was made.
         worse: Whether that comparison fails the gate.
         cases: How many of its cases were judged; None where that is not known.

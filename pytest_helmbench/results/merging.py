@@ -52,11 +52,8 @@ class MergedRun:
     """One merged run.
 
     Args:
-        run_id: In the merged file.
-        name: Its benchmark and model.
         like: A run of a shard that it is like.
         facts: The plan and verdicts that its score is computed from.
-        score: None where it has none.
         status: `complete`, or `partial` where some case is not judged.
     """
 
@@ -78,11 +75,8 @@ class MergedShards:
     """A merged file that is not in its place yet.
 
     Args:
-        path: Where it is made.
-        runs: Its runs.
         winners: The sessions whose results they have.
         missing: Sentences about the parts of the plan that they do not have.
-        notes: Further sentences for the user.
     """
 
     path: Path
@@ -97,8 +91,6 @@ def merged_shards(files: Sequence[Path], out: Path, *, partial: bool, force: boo
     """Yield the run that the shards in some files are together; it is put in its place when all went well.
 
     Args:
-        files: Of the shards.
-        out: Where the merged file goes.
         partial: Also when something of the plan is missing.
         force: Also over a file that is there, and though a shard seems to be written still.
 

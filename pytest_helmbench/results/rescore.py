@@ -74,7 +74,6 @@ class Rescored:
     """The changes that judging a run again has made; counts are cases × repetitions judged before.
 
     Args:
-        run_id: The new run.
         changed: Verdicts and credits that changed, as a comparison of both runs counts them.
         needs_judge: Their judge would be asked something new.
         other_prompt: Their prompt is another one now.

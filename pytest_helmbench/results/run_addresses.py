@@ -30,7 +30,6 @@ class Addressed:
     """The runs that an address represents.
 
     Args:
-        address: As given.
         named: The run it names; None where it names a session (`last`, a file).
         session: All runs of that session, in the order they were opened; of a baseline file, all in it.
         baselines: The runs of a baseline file; empty for a results file.

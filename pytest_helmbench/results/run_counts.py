@@ -35,8 +35,6 @@ class RunCounts:
     """Counts of one run, or of several runs of one model.
 
     Args:
-        verdicts: Cases by verdict.
-        reasons: Errors and skips by reason.
         skips: Skipped cases by what was said about them.
         parses: How the JSON of replies was read.
         unstated: Judged cases whose reply states no answer, and which no model has read.
@@ -45,7 +43,6 @@ class RunCounts:
         boxes: Living boxes by whose they were, engine, processors, MB of memory, and whether that has killed in them.
         neutral_wrong: Failed cases that scores ignore.
         no_cases: Tests that asked no model; they are counted nowhere else.
-        calls: Requests sent, by purpose.
         replays: Answers taken from the record.
         prompt_tokens: As far as known.
         completion_tokens: As far as known.
@@ -223,7 +220,6 @@ def recorded_counts(
     """Return the counts of a run on record.
 
     Args:
-        found: Its outcomes.
         spent: Its costs; without them its calls are not counted.
     """
     answered_by, cut = Counter(answering_models(path, run_id)), Counter(cut_prompts(path, run_id))

@@ -89,7 +89,6 @@ class RunReport:
         calls: Of the cases whose calls say more than their result, likewise; by code and repetition.
         groups: Groups of the score that a case counts for, likewise, by code; empty where there are behaviours.
         steps: Of the cases that were worked on in steps (agents, Bench Packs), likewise, by code and repetition.
-        speed: How fast the replies came.
         losses: Points of the score that each case and part has lost.
         opening: First line of the perturbation by code, of the worst failures and of cases whose verdict differs.
     """
@@ -272,7 +271,6 @@ def _messages(row: ResultRow, asked: Collection[int], steps: Sequence[Event]) ->
     """Yield what was said in a conversation: the messages of its last request, and the reply to that.
 
     Args:
-        row: With texts.
         asked: Turns at which the model was asked.
         steps: Tool calls as the model wrote them; a server would refuse some of them in a request.
     """
@@ -302,8 +300,6 @@ class PanelReport:
     """The judges of a run over its replies, those of cases without a verdict among them.
 
     Args:
-        judges: Ids of both, in order.
-        agreement: Of their verdicts.
         disputed: What they disagree on, by case in natural order.
     """
 

@@ -75,11 +75,9 @@ class Pair:
 
     Args:
         first: The one that stands higher.
-        second: The other.
         found: Its difference, first minus second; None where they were not compared.
         p_adjusted: By Holm over all compared pairs of the benchmark.
         better: The one that is shown to be better; None where no difference is shown.
-        cases: Compared.
         unit: `perturbation`, `cluster` or `row`.
         reason: Why they were not compared; empty where they were.
     """

@@ -29,7 +29,6 @@ class ScoredRun:
     """The facts that the numbers of a run are computed from, and its score.
 
     Args:
-        facts: Of the run.
         score: None where it can have none.
         rows: Those planned, where they were asked for; of a tree alone.
         losses: Points of the score that each case has lost; empty without a score.

@@ -196,7 +196,6 @@ def check_shard(settings: Settings, *, by_outcome: bool) -> None:
     """Refuse what no shard can do alone.
 
     Args:
-        settings: Of the session.
         by_outcome: Cases are selected by earlier outcomes (`--lf`, `--sw`).
 
     Raises:

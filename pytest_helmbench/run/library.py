@@ -252,8 +252,6 @@ def unreadable_benchmark_text(name: str, folder: Path, settings: Settings) -> st
 
     Args:
         name: As the user has named it.
-        folder: Of `intended_folder`.
-        settings: Of the session or command.
     """
     library = Library(settings, os.environ, lambda _sentence: None)
     session = SessionValues(settings, os.environ, lambda: library.loop, lambda _sentence: None)

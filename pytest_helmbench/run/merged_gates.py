@@ -25,7 +25,6 @@ class MergedGates:
     """The gates that the shards were given.
 
     Args:
-        gates: Thresholds.
         baselines: Found already; None for none.
     """
 
@@ -36,7 +35,6 @@ class MergedGates:
         """Check the merged runs against it, and keep which baseline each had.
 
         Args:
-            merged: The runs.
             out: Where their file is moved to.
 
         Raises:
@@ -62,7 +60,6 @@ def gates_of(merged: MergedShards, start: Path) -> MergedGates:
     """Return what all shards were given alike, with its baselines.
 
     Args:
-        merged: The merged runs.
         start: Folder that paths of baselines are relative to.
 
     Raises:

@@ -31,12 +31,8 @@ class PlannedRun:
         model_id: Of the model that is asked.
         judges: Ids of the judges, in order; empty for none.
         usable: Whether the model can be called.
-        why_not: For people, when it cannot.
         variable: The environment variable that would help.
-        tests: Number of items.
         later_calls: Of the model under test, behind the first of each case: conversations have some.
-        evaluations: Evaluation rows.
-        judge_calls: Calls to the judges.
         may_ask_judge: A judge may be asked about some of its cases.
         unasked: Calls, judges too, that are not made because a judge cannot be called.
         prompt_tokens: Estimate, of the cases' own prompts.

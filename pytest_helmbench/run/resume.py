@@ -132,9 +132,7 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
     """Return what goes on; None when nothing is unfinished.
 
     Args:
-        path: Results file.
         run_id: A run of the wanted session, which this process owns; None for the last unfinished one.
-        planned: The runs of now.
 
     Raises:
         ResumeError: No such run, or models, sampling or judge differ.

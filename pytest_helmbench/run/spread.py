@@ -150,8 +150,6 @@ class Spread:
     """Runs the shards of one session on a cluster.
 
     Args:
-        client: Of the cluster.
-        arguments: Of pytest.
         folder: Where it runs: below the files, or an absolute path.
         files: What travels, as `spread_session.packed` made it; None for nothing.
         results: The shards' results files, in order; a session goes on with one that exists.

@@ -41,8 +41,6 @@ class _File:
     """The values that the items of a file share.
 
     Args:
-        parent: Their collector.
-        ihook: The hooks of its folder.
         quick: Whether only these look at them.
     """
 
@@ -67,8 +65,6 @@ class QuickProtocol:
     These set up what stands above their file and tear it down, so nothing of pytest's bookkeeping is touched.
 
     Args:
-        config: pytest's.
-        plugin: Of the session.
         kind: Of items whose `outcome` may be at hand before pytest comes to them; None until it was taken.
         on_demand: Returns which items run only when pytest comes to them.
     """

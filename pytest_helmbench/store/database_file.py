@@ -54,9 +54,7 @@ class FilePlace:
         """Write all that an open file holds, whatever stands at its place, to a new one beside it, and open that.
 
         Args:
-            conn: To the open file.
             what: Has happened to it, for people.
-            busy_timeout_s: See `open_database`.
 
         Returns:
             The new file, its place, and what has happened, for people.

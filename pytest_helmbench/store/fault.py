@@ -14,9 +14,7 @@ class StoreError(HelmbenchError):
     """The database cannot be read or written.
 
     Args:
-        path: The database file.
         problem: What is wrong, with SQLite's own words where it has some.
-        hint: What to do.
     """
 
     def __init__(self, path: Path, problem: str, hint: str) -> None:

@@ -37,10 +37,8 @@ class Lease:
     """Who writes the runs of a session.
 
     Args:
-        session_id: Of the session.
         owner: UUID of the writer.
         host: Name of the machine, and of the process namespace, which differs between its containers.
-        pid: Of the process.
         started: When that began, as its system says; empty where it does not.
         heartbeat_at: Last sign of life, ISO 8601.
     """
@@ -131,7 +129,6 @@ class Leases:
         """Take the runs of a session that is to go on, and return them; none where there is no such session.
 
         Args:
-            conn: Inside a write transaction.
             run_id: A run of it; None for the last session that has not finished.
             take_over: Also of an owner who has been silent for 60 s.
 

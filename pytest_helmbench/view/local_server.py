@@ -158,7 +158,6 @@ async def serve(pages: LivePages, port: int, first: str, listening: Callable[[st
 
     Args:
         port: To listen at; 0 for any that is free.
-        first: Path of the first page.
         listening: Receives the address to open, token included.
 
     Raises:

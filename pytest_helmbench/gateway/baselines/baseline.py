@@ -42,7 +42,6 @@ def baseline_reply(model_id: str, body: JsonObject) -> JsonObject:
     arguments that it requires. A tool's answer behind the message is quoted, and counts as part of the message.
 
     Args:
-        model_id: One of `BASELINE_IDS`.
         body: The request as it would be sent.
 
     Returns:

@@ -94,7 +94,6 @@ class Endpoint:
 
     Args:
         model_id: See `ModelEntry.model_id`.
-        wire_model: `model` of the request.
         server: Who answers, and what it wants.
         base_url: Up to and with `/v1`, no slash at the end; empty for embedded baselines.
         key_env: Variable that the key came from; None when no key is sent.

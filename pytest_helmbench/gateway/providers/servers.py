@@ -105,7 +105,6 @@ def stated_slots(base_url: str, get: Callable[[str], bytes]) -> int | None:
     """Return how many calls a server takes at a time, as llama.cpp's states them; None where a server does not.
 
     Args:
-        base_url: Of the server.
         get: Returns the body of an answer to a GET.
 
     Source: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md (`GET /props`)
@@ -116,11 +115,7 @@ def stated_slots(base_url: str, get: Callable[[str], bytes]) -> int | None:
 
 
 def without_keys(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return a text without what is a key, or looks like one of any provider.
-
-    Args:
-        secrets: That are known.
-    """
+    """Return a text without what is a key, or looks like one of any provider."""
     for secret in secrets:
         text = text.replace(secret, _HIDDEN)
     return _LIKE_A_KEY.sub(_HIDDEN, text)

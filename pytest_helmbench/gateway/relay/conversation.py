@@ -45,7 +45,6 @@ class ItemLine:
     Args:
         origin: Run, code and repetition of the item.
         entry: The model under test; its sampling options win over what a request states.
-        endpoint: Where it is reached.
         purpose: `agent` or `pack`; `case` for a hand-written test.
         timeout_s: Per attempt; None for the session's.
         trusted: The code that asks is the user's own.
@@ -69,7 +68,6 @@ class CallTotals:
         recalled: Replies taken from the record, or given again: they say nothing of time.
         usage: Of all replies, those that moderation cut too; a figure that one of them lacks is unknown.
         latency_ms: Of all replies, without our own waiting; None when there was none.
-        reply_key: Of the last reply.
         open_faults: Errors that the item received, and requests that it gave up, without a later reply to the same
             request.
     """
@@ -140,9 +138,6 @@ class Conversation:
     over is given the replies that it had, see `rewind`.
 
     Args:
-        gateway: Where calls go.
-        line: Whose they are.
-        clock: Of the item.
         watch: Told while a call is on the wire. The item holds its place while one of its calls sleeps.
         grace_s: How long a call goes on whose client has hung up; an identical request takes it over.
     """

@@ -183,7 +183,6 @@ class BadRequestError(HelmbenchError):
     Args:
         message: What is wrong with it, for the author of the client.
         parameter: Field at fault; None for the body as a whole.
-        status: HTTP status of the answer.
         code: Of the error in the answer.
     """
 

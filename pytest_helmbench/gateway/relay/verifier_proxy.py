@@ -30,7 +30,6 @@ class VerifierProxy:
     """One address in front of one verifier, for one item. A path in the verifier's URL stands before every path.
 
     Args:
-        name: The verifier's id.
         upstream: URL of the verifier; it never reaches the item's code.
     """
 

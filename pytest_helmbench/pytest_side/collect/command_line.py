@@ -29,7 +29,6 @@ def refuse_files_of_benchmarks(
 
     Args:
         config: As it is before the first conftest.py is loaded.
-        paths: What pytest starts from.
         named: Whether the command line names them.
 
     Raises:

@@ -109,7 +109,6 @@ class ShownFailures:
         """List failed cases that were judged before an interrupted session came to their items, a line for each.
 
         Args:
-            failed: The failed results on record.
             stats: The reports of pytest's terminal, by category.
             with_text: Show running text of the reply.
         """

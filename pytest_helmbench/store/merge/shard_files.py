@@ -49,24 +49,16 @@ class ShardRun:
 
     Args:
         run_id: `evaluation_runs.id` in its file.
-        uuid: Of the run.
-        session_id: Of the shard.
-        shard: Which one it is.
         scope: Of the whole plan.
         tests: Cases × repetitions of the whole plan.
         codes: Of this share.
         whole: Of all shards, in order.
         broken: Those that cannot run, in all shards.
-        started_at: ISO 8601.
         completed_at: None for a run that has not ended.
-        status: As recorded.
-        results: How many it has.
-        in_batch: How many of them are of cases whose calls have been left in batches.
-        total_tests: How many its share has.
+        in_batch: How many of its results are of cases whose calls have been left in batches.
         benchmark_id: Row of its benchmark in the file.
         benchmark: Its name; `version`, `hash` and `kind` likewise.
         model: Id; `provider` and `base_url` likewise.
-        settings: As recorded.
         plugin_version: Of the program that wrote it.
         place: Where its benchmark lies; None where the file does not say.
     """
@@ -104,7 +96,6 @@ class ShardFile:
     """A results file with its runs of shards.
 
     Args:
-        path: Of the file.
         runs: Oldest first; those of other sessions are left out.
         newest_is_shard: Whether its last session is a shard.
         held_by: Who still writes it, for people; empty for none.
@@ -277,7 +268,6 @@ class Pick:
     """A run of a file that is to be copied.
 
     Args:
-        run: In the file.
         new_id: `evaluation_runs.id` of the merged run.
         wins: Its results count; else only what it has paid.
     """
@@ -323,7 +313,6 @@ class MergedFile:
 
         Args:
             path: The file that has what they are like.
-            started_at: Of the first shard.
             runs: The run whose model, benchmark and versions each has, and the settings of the whole.
 
         Raises:
@@ -529,7 +518,6 @@ class MergedFile:
         """Copy rows of a table as they are, in their order, but for the id of their run and ids that only count.
 
         Args:
-            table: Its name.
             which: Condition on its rows, `part`.
             ids: What represents `:old` and `:new` in it.
             rule: `OR IGNORE` for rows that may be there already.

@@ -38,7 +38,6 @@ def store_blocks(path: Path, size: int, blocks: Iterable[tuple[int, bytes]]) -> 
 
     Args:
         path: The file. The first blocks of a session are all of its image, so they replace any other.
-        size: Bytes of the image.
         blocks: As `changed_blocks` returns them.
 
     Raises:

@@ -19,7 +19,6 @@ class BenchmarkKey:
     """The name, kind and place that identify a benchmark in a results file.
 
     Args:
-        name: Of the benchmark.
         kind: Of the benchmark; empty where it is unknown.
         place: Where it lies, see `place_of`; None where the file does not say.
     """

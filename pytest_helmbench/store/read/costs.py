@@ -32,7 +32,6 @@ class CostRow:
         cached_answers: Taken from the record.
         prompt_tokens: Known part; None when nothing is known.
         completion_tokens: Known part; None when nothing is known.
-        known_cost_usd: Known part.
         unknown_costs: Calls of unknown cost: answered, or not answered and perhaps billed.
         estimated: Calls whose tokens were counted here.
         upper_bounds: Calls whose tokens the provider counts in two ways; the dearer one stands here.

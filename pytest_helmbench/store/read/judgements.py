@@ -90,7 +90,6 @@ class LabelCounts(NamedTuple):
 
     Args:
         passes: Judged to pass.
-        judged: All that were judged.
         labelled_passes: Labelled among the passes.
         right_passes: Of them, those that a person lets pass too.
         labelled_fails: Labelled among the fails.

@@ -145,7 +145,6 @@ class StoredCase:
     Args:
         outcome: `passed`, `failed`, `error` or `skipped`.
         reason: None for a plain verdict.
-        reply: None where none came.
         turns: Of a conversation, every reply that was given in it, in the order they came.
     """
 

@@ -124,7 +124,6 @@ class ShownMessage:
         turn: From 1, which a system message belongs to, too.
         role: `system`, `user` or `assistant`.
         text: Scrubbed, like all of its calls; empty where a reply only calls tools.
-        calls: In order.
         is_scripted: The model was not asked for this reply: it is the benchmark's.
     """
 
@@ -327,7 +326,6 @@ class RecordedOutcomes:
     Args:
         results: Outcome, reason (None for a plain verdict), whether scores ignore them, and how many there are.
         parses: Evaluations by how their reply was read; those that read no JSON are left out.
-        rules: Evaluations by rule.
         beside: Results by the mark of their verdict; those without one are left out.
         finishes: Replies by their provider's word for their end, and how many thoughts stood inside of them.
         boxes: By whose they were, engine, processors, MB, and whether memory has killed in them.

@@ -128,7 +128,6 @@ class RunDetail(RunSummary):
         provider: Who served the model; empty when unknown.
         base_url: Its server; None for the provider's own.
         benchmark_hash: SHA-256 over everything that can change a case or a score.
-        plugin_version: Ours.
         rescored_from: The run whose replies were judged anew; None for a run that asked.
         settings: Everything that can change an answer or a verdict.
         outcomes: Outcome and reason (None for a plain verdict) to the number of results so far, where asked for.
@@ -308,7 +307,6 @@ class RunProgress:
     """How far a run is.
 
     Args:
-        run_id: Of the run.
         status: As stored, but `interrupted` where its process is gone and has not recorded it.
         planned: Cases times repetitions.
         stamp: Changes with every result that comes or is replaced, and with the status.

@@ -39,7 +39,6 @@ class ShardRecord:
     """A run of one shard, and the whole plan that it is a share of.
 
     Args:
-        shard: Which one.
         scope: Of the whole plan: `whole` or `selected`.
         tests: Cases × repetitions of the whole plan.
         codes: The cases of the whole plan.
@@ -58,15 +57,12 @@ class RunRecord:
     """One benchmark × model of a session, as it starts.
 
     Args:
-        benchmark: What is asked.
-        model: Id of the model under test.
         provider: Who serves it.
         base_url: Its server; None for the provider's own.
         scope: `whole`, `selected`, `shard` or `by_outcome`.
         total_tests: Cases × repetitions planned.
         total_evaluations: Evaluation rows planned; None when unknown.
         settings: Everything that can change an answer or a verdict, in JSON types; no keys.
-        plugin_version: Ours.
         started_at: ISO 8601 UTC.
         codes: Planned cases; repetitions are in the settings.
         rescored_from: The run whose replies are judged anew; None for a run that asks.
@@ -106,7 +102,6 @@ class RunTotals:
         completed_at: ISO 8601 UTC.
         score: In [0, 1], after floors; None when undefined.
         score_low: Lower end of the 95 % interval.
-        score_high: Upper end.
         score_raw: Before the cap of a breached floor.
         coverage: In [0, 1].
         pass_rate: Passed share of the judged rows that are not neutral; None without one.

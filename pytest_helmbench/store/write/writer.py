@@ -94,10 +94,8 @@ class Store:
         """Open a results file, create it where there is none, and start its writer.
 
         Args:
-            path: The file; its folder must exist.
             busy_timeout_s: How long to wait for another process's transaction while it is opened.
             patience_s: How long later, before everything is written to another file beside it.
-            now: Seconds since the epoch.
 
         Raises:
             StoreError: The file is not a database, not writable, locked, or of another version.
