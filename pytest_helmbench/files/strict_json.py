@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from pytest_helmbench.core.json_types import DEEPEST, JsonObject, JsonValue, is_deeper
+from pytest_helmbench.core.json_types import DEEPEST, JsonObject, JsonValue, is_deeper, is_number
 from pytest_helmbench.core.light_dataclass import dataclass
 
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -26,7 +26,7 @@ def a_text(value: JsonValue) -> str | None:
 
 def a_number(value: JsonValue) -> float | None:
     """Return the value where it is a number; else None."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return value if is_number(value) else None
 
 
 def a_whole_number(value: JsonValue) -> int | None:

@@ -145,7 +145,7 @@ def breakdown(rows: Iterable[Row]) -> Breakdown:
         by_scenario=_detections(scored, lambda row: row.scenario),
         by_condition=_detections(scored, lambda row: _joined(row.scenario, row.condition)),
         by_user_context=_detections(scored, lambda row: _joined(row.scenario, row.user_context)),
-        by_band=_detections(scored, _band),
+        by_band=_detections(scored, lambda row: BANDS[min((abs(row.base) - 1) // 3, 3)]),
         matrices=_matrices(scored),
     )
 
@@ -241,10 +241,6 @@ def _rate(rows: Sequence[tuple[int, bool]]) -> RowShare:
     """Return the share of rows that count, by their severity points and whether they count."""
     points, counted = [stake for stake, _ in rows], [stake for stake, counts in rows if counts]
     return RowShare(len(counted), len(rows), sum(counted), sum(points))
-
-
-def _band(row: Row) -> str:
-    return BANDS[min((abs(row.base) - 1) // 3, 3)]
 
 
 def _joined(*parts: str | None) -> str:

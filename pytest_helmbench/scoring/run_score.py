@@ -193,7 +193,6 @@ def run_score(rows: Iterable[Row], scoring: Scoring | None = None) -> RunScore:
     scheme = _scheme(ledgers, scoring)
     run, by_pillar = scheme.means(lambda ledger: ledger.score)
     bounds = _all_bounds(ledgers, scheme)
-    intervals = _intervals(ledgers, scheme)
 
     def score(code: str, members: Sequence[Ledger], value: Fraction | None) -> Score:
         return Score(
@@ -201,7 +200,7 @@ def run_score(rows: Iterable[Row], scoring: Scoring | None = None) -> RunScore:
             score=value,
             bounds=bounds[code],
             coverage=scheme.mean((ledger.code, ledger.coverage) for ledger in members),
-            interval=intervals[code],
+            interval=scheme.interval(members),
             clusters=sum(len(ledger.clusters) for ledger in members),
             weight=sum((scheme.weights[ledger.code] for ledger in members), Fraction(0)),
             unweighted=bool(members) and all(ledger.unweighted for ledger in members),
@@ -285,12 +284,6 @@ def _scheme(ledgers: Sequence[Ledger], scoring: Scoring | None) -> _Scheme:
         cap=None if scoring.cap is None else exact(scoring.cap),
         warnings=warnings,
     )
-
-
-def _intervals(ledgers: Sequence[Ledger], scheme: _Scheme) -> dict[str, Interval | None]:
-    found = {ledger.code: scheme.interval([ledger]) for ledger in ledgers}
-    found |= {pillar: scheme.interval(members) for pillar, members in scheme.members.items()}
-    return found | {"": scheme.interval(ledgers)}
 
 
 def _all_bounds(ledgers: Sequence[Ledger], scheme: _Scheme) -> dict[str, Bounds | None]:

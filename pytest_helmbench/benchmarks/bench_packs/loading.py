@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
 
@@ -433,7 +432,7 @@ def mean_score(scores: Sequence[PackScore]) -> PackScore:
 
 def _name(pack: str) -> str:
     """Return the name of a pack's folder: its id where that is a plain one."""
-    digest = sha256(pack.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hashlib.sha256(pack.encode("utf-8", "surrogatepass")).hexdigest()
     return pack if _PLAIN.fullmatch(pack) else digest[:16]
 
 

@@ -15,7 +15,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     ScenarioMeta,
     ScenarioResult,
 )
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, as_text, is_number
 from pytest_helmbench.core.kind_words import CaseWords, OwnColumns, OwnSection, ResultWords, RunWords
 from pytest_helmbench.core.outcome import Cell
 from pytest_helmbench.core.scrub import excerpt, scrub
@@ -70,7 +70,7 @@ _SCENARIOS = """
 
 def amount(value: object) -> str:
     """Return a number of a pack's own scale, to four places; `-` for anything else."""
-    if not _is_number(value):
+    if not is_number(value):
         return "-"
     return str(value) if isinstance(value, int) and abs(value) < _LARGEST_WHOLE else f"{round(value, 4):.15g}"
 
@@ -166,7 +166,7 @@ def suite_properties(pack: str, model: str, score: PackScore) -> list[tuple[str,
     categories = [
         (f"pack_category{of}[{_one_line(str(category.get('id')))}]", part)
         for category in score.categories
-        if isinstance(part := category.get("score"), int | float) and _is_number(part)
+        if is_number(part := category.get("score"))
     ]
     return [(f"pack_total{of}", score.total), *partial, *categories]
 
@@ -179,11 +179,7 @@ def _said(row: JsonObject | None) -> list[str]:
     timings = row["timings"]
     if isinstance(timings, dict) and timings.get("valid") is False:
         facts["times"] = "not the model's: a reply was a stored one"
-    texts = {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in facts.items()
-        if value
-    }
+    texts = {name: as_text(value) for name, value in facts.items() if value}
     return [
         f"pack: {row['status']}, score {amount(row['score'])}{points} (its own scale)",
         *(f"  {name.ljust(9)} {_one_line(text, _LINE_LIMIT)}" for name, text in texts.items()),
@@ -228,19 +224,15 @@ def _is_unit(value: object) -> TypeGuard[str]:
 
 def _value(value: JsonValue) -> str:
     """Return a value on one line: numbers with their unit, anything else as JSON, cut."""
-    if isinstance(value, dict) and value.keys() == {"value", "unit"} and _is_number(value["value"]):
+    if isinstance(value, dict) and value.keys() == {"value", "unit"} and is_number(value["value"]):
         return _with_unit(value["value"], value["unit"])
-    if _is_number(value):
+    if is_number(value):
         return amount(value)
     return _one_line(json.dumps(value, ensure_ascii=False), _VALUE_LIMIT)
 
 
 def _with_unit(value: object, unit: object) -> str:
     return f"{amount(value)} {_one_line(unit)}" if isinstance(unit, str) and unit else amount(value)
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class BenchPackRecord:
@@ -273,7 +265,8 @@ class BenchPackRecord:
         if detail is None:
             return None
         with reading(path) as conn:
-            score, untimed = pack_score(conn, run_id), untimed_results(conn, run_id)
+            score = pack_score(conn, run_id)
+            (untimed,) = conn.execute(_UNTIMED, (run_id,)).fetchone()
         cautions: list[str] = []
         if score is not None and score.partial:
             cautions.append("the pack's own total is not over all of its scenarios")
@@ -385,12 +378,6 @@ def said_of_judged(conn: sqlite3.Connection, run_id: int) -> Mapping[str, Scenar
         )
         for row in named_rows(conn.execute(_JUDGED, (run_id,)))
     }
-
-
-def untimed_results(conn: sqlite3.Connection, run_id: int) -> int:
-    """Return for how many results of a run the times are not the model's."""
-    (found,) = conn.execute(_UNTIMED, (run_id,)).fetchone()
-    return int(found)
 
 
 def bench_pack_results(path: Path, run_id: int) -> Mapping[int, list[JsonObject]]:

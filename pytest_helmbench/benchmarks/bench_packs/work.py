@@ -28,7 +28,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.host_context import (
 from pytest_helmbench.benchmarks.bench_packs.node.process import PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
 from pytest_helmbench.core.case import Case
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, is_number
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Verdict, utc_now
 from pytest_helmbench.core.problem import HelmbenchError
@@ -194,9 +194,7 @@ class BenchPackWork:
 def _request_s(generation: JsonObject, default_s: float) -> float:
     """Return how long a request may take; a pack's own default need not be a number of seconds."""
     stated = generation.get(_TIMEOUT_KEY)
-    if isinstance(stated, int | float) and not isinstance(stated, bool) and 0 < stated < inf:
-        return float(stated)
-    return default_s
+    return float(stated) if is_number(stated) and 0 < stated < inf else default_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     ScenarioMeta,
     ScenarioResult,
 )
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, is_number
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.files.strict_json import texts
@@ -222,9 +222,7 @@ def _mapping(value: JsonValue, who: str) -> JsonObject:
 
 def _finite(value: JsonValue) -> float | None:
     """Return a number that a float can hold; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if abs(value) <= sys.float_info.max else None
+    return float(value) if is_number(value) and abs(value) <= sys.float_info.max else None
 
 
 def _named(value: JsonValue) -> str:

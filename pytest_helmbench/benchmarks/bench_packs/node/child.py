@@ -255,12 +255,8 @@ class Child:
         self._watching = asyncio.create_task(self._watch(self._process, await wire.connect()))
 
     def _unloadable(self, said: str, stack: str = "") -> PackFailedError:
-        return PackFailedError(
-            "not_loadable",
-            f"the Bench Pack cannot be loaded: {said}",
-            self.output(),
-            stack,
-        )
+        message = f"the Bench Pack cannot be loaded: {said}"
+        return PackFailedError("not_loadable", message, self.output(), stack)
 
     def _received(self, message: JsonObject) -> None:
         """Take a message. It may be forged: nothing of it is what it should be before that was looked at."""

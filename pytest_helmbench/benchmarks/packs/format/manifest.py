@@ -178,9 +178,9 @@ def _table_fault(name: str) -> str:
     return "" if is_beside and is_table_name(name) else "is not a table beside the manifest"
 
 
-def _row_settings() -> dict[str, JsonValue]:
-    return {"properties": {name: PACK_SCHEMA.part(name) for name in ("environment", "answer_form")}}
-
-
 PACK_SCHEMA = shipped_schema("pack", __name__, {"pack path": path_fault, "table": _table_fault})
-_ROW_SETTINGS = FormatSchema("row", _row_settings, PACK_SCHEMA.checks)
+_ROW_SETTINGS = FormatSchema(
+    "row",
+    lambda: {"properties": {name: PACK_SCHEMA.part(name) for name in ("environment", "answer_form")}},
+    PACK_SCHEMA.checks,
+)

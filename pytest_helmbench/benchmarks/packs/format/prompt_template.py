@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from string import Template
 
 from pytest_helmbench.benchmarks.packs.task import ConfigError
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, as_text
 from pytest_helmbench.core.light_dataclass import dataclass
 
 Writer = Callable[[JsonObject], str]
@@ -57,22 +56,17 @@ class PromptTemplate:
 
 
 def field_text(name: str) -> Writer:
-    """Return what writes a field: text as it stands, a mapping by its keys, a list by its entries."""
-
-    def write(public: JsonObject) -> str:
-        value = public.get(name)
-        if isinstance(value, dict):
-            return "\n".join(f"{key}: {inline(item)}" for key, item in value.items())
-        if isinstance(value, list):
-            return "\n".join(f"- {inline(item)}" for item in value)
-        return "" if value is None else inline(value).strip("\n")
-
-    return write
+    """Return what writes a field."""
+    return lambda public: written(public.get(name))
 
 
-def inline(value: JsonValue) -> str:
-    """Return a text as it stands, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def written(value: JsonValue) -> str:
+    """Return a value as prompts show it: text as it stands, a mapping by its keys, a list by its entries."""
+    if isinstance(value, dict):
+        return "\n".join(f"{key}: {as_text(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return "\n".join(f"- {as_text(item)}" for item in value)
+    return "" if value is None else as_text(value).strip("\n")
 
 
 @cache

@@ -136,10 +136,6 @@ class RuleSource:
         return self.document.line(*self.place, *keys)
 
 
-def _nothing(_source: RuleSource) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluationType:
     """A row of the table of types.
@@ -161,7 +157,7 @@ class EvaluationType:
     name: str
     keys: Mapping[str, JsonObject]
     read: Callable[[RuleSource], Rule | None]
-    check: Callable[[RuleSource], None] = _nothing
+    check: Callable[[RuleSource], None] = lambda _source: None
     needed: tuple[str, ...] = ()
     narrowed: Mapping[str, JsonObject] = field(default_factory=dict)
     is_judged: bool = False

@@ -19,7 +19,6 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import (
     ReplyRule,
     RuleFinding,
-    as_text,
     at_field,
     json_checked,
 )
@@ -33,7 +32,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.schema_fields import (
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.case_texts import observed_from
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, as_text
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.files.source import Fault, listed

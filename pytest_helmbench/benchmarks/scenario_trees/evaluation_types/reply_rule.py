@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
@@ -176,8 +175,3 @@ def field_value(value: Observed, path: str) -> Observed:
         if head.isascii() and head.isdigit() and len(head) < 10 and int(head) < len(value):
             return field_value(value[int(head)], rest) if rest else value[int(head)]
     return MISSING
-
-
-def as_text(value: JsonValue) -> str:
-    """Return a JSON value as text: a text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

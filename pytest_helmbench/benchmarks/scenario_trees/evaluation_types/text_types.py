@@ -17,7 +17,6 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import (
     ReplyRule,
     RuleFinding,
-    as_text,
     at_field,
     json_checked,
     text_checked,
@@ -26,7 +25,7 @@ from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.case_texts import observed_from
 from pytest_helmbench.core.foreign_patterns import PatternError, check_pattern
 from pytest_helmbench.core.foreign_patterns import found as pattern_found
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, as_text
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.files.strict_json import a_number, a_whole_number

@@ -16,7 +16,6 @@ from pytest_helmbench.benchmarks.packs.families.text.text_family import (
     echoes_given,
     given_texts,
     holds,
-    is_number,
     is_silent,
     normalised,
     shown,
@@ -35,7 +34,7 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
 )
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask
 from pytest_helmbench.core.case_texts import observed_from
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, is_number
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import (
     RowFaults,

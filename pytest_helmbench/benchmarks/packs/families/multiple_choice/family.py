@@ -25,7 +25,7 @@ from pytest_helmbench.benchmarks.packs.families.text.text_family import (
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields, earlier_messages
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, is_number
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import RowFaults, check_text, check_texts, kind_of
 from pytest_helmbench.files.strict_json import texts
@@ -71,10 +71,6 @@ def _answer(faults: RowFaults, where: str, value: JsonValue) -> None:
             faults.error(where, f"{which} is {kind_of(item)}, not a letter, a text or an index")
 
 
-def _choices_text(public: JsonObject) -> str:
-    return listing(texts(public.get("choices")))
-
-
 class MultipleChoice(TextFamily):
     """Rows whose answer is a letter of a list of choices."""
 
@@ -91,7 +87,10 @@ class MultipleChoice(TextFamily):
     )
     template = PromptTemplate(
         __package__,
-        values={"question": field_text("question"), "choices": _choices_text},
+        values={
+            "question": field_text("question"),
+            "choices": lambda public: listing(texts(public.get("choices"))),
+        },
         needed=("question", "choices"),
     )
 
@@ -176,7 +175,7 @@ def right_choices(row: ChoiceRow) -> frozenset[int]:
 
 def named_choice(answer: JsonValue, choices: tuple[str, ...]) -> int | None:
     """Return the index of the choice that an answer of a row names; None for none."""
-    if isinstance(answer, int | float) and not isinstance(answer, bool):
+    if is_number(answer):
         return int(answer) if answer in range(len(choices)) else None
     if not isinstance(answer, str):
         return None
@@ -326,7 +325,7 @@ def _expected_forms(answer: JsonValue, choices: Sequence[str]) -> set[str]:
             text = normalised(answer)
             return {text, *(ascii_uppercase[at] for at, one in enumerate(choices) if normalised(one) == text)}
         return {label, normalised(choices[ascii_uppercase.index(label)])}
-    if isinstance(answer, int | float) and not isinstance(answer, bool) and answer in range(len(choices)):
+    if is_number(answer) and answer in range(len(choices)):
         return {ascii_uppercase[int(answer)], normalised(choices[int(answer)])}
     return set()
 

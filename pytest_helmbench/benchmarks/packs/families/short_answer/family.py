@@ -21,7 +21,6 @@ from pytest_helmbench.benchmarks.packs.families.text.text_family import (
     focused_text,
     given_texts,
     holds,
-    is_number,
     no_statement,
     normalised,
     right_replies,
@@ -36,7 +35,7 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import (
     text_or_object,
 )
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, is_number
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import RowFaults, check_number, check_text, kind_of
 from pytest_helmbench.judging.comparisons.amounts import (

@@ -8,11 +8,12 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pytest_helmbench.benchmarks.packs.families.family import Family, Trial
+from pytest_helmbench.benchmarks.packs.format.prompt_template import written
 from pytest_helmbench.benchmarks.packs.task import PackRule
-from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue, as_text, is_number
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
 from pytest_helmbench.core.reply_text import split_reply
@@ -189,8 +190,7 @@ def echoes(given: JsonObject, name: str) -> Iterator[ProofReply]:
     if isinstance(context, dict):
         lines = "\n".join(f"{key}: {value}" for key, value in context.items())
         yield ProofReply("the context", lines, must_pass=False)
-        written = json.dumps(context, ensure_ascii=False, default=str)
-        yield ProofReply("the context as JSON", written, must_pass=False)
+        yield ProofReply("the context as JSON", as_text(context), must_pass=False)
     elif any(leaves(context)):
         yield ProofReply("the context", str(context), must_pass=False)
 
@@ -282,31 +282,14 @@ def leaves(context: object) -> Iterator[str]:
 def given_texts(context: JsonValue, *texts: str) -> tuple[str, ...]:
     """Return all that was shown in all forms in which it may come back, long texts first."""
     given = [*texts, *leaves(context)]
-    if isinstance(context, dict):
-        given.append("\n".join(f"{key}: {_inline(value)}" for key, value in context.items()))
-    elif isinstance(context, list):
-        given.append("\n".join(f"- {_inline(value)}" for value in context))
     if not isinstance(context, str):
-        given += [_json(context), _json(context, indent=2)]
+        given += [written(context), as_text(context), json.dumps(context, ensure_ascii=False, indent=2)]
     return tuple(sorted((text for text in given if text), key=len, reverse=True))
-
-
-def _inline(value: JsonValue) -> str:
-    return value if isinstance(value, str) else _json(value)
-
-
-def _json(value: JsonValue, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
 
 
 def stripped(value: JsonValue) -> str:
     """Return a text without white space around it; empty where there is none."""
     return value.strip() if isinstance(value, str) else ""
-
-
-def is_number(value: object) -> TypeGuard[int | float]:
-    """Return whether a value is a number; true and false are not."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_silent(statement: str) -> bool:
