@@ -30,7 +30,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, REDACTED, excerpt, scrub, without_surrogates
 from pytest_helmbench.core.tools import MadeCall
 from pytest_helmbench.judging.json_replies import enclosed_json, read_reply
-from pytest_helmbench.judging.rubric import Criterion, JudgeRule, deciding_judge
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule, answer_format, deciding_judge
 
 _PLACEHOLDERS = ("fence", "rubric", "prompt", "reply", "options")
 _CONVERSATION_PLACEHOLDERS = ("fence", "rubric", "conversation", "options")
@@ -241,13 +241,7 @@ def judge_response_format(criterion: Criterion) -> dict[str, JsonValue]:
             else option
         ),
     }
-    schema: dict[str, JsonValue] = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return {"type": "json_schema", "json_schema": {"name": "judgement", "strict": True, "schema": schema}}
+    return answer_format("judgement", properties)
 
 
 def judgement(

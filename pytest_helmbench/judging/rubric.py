@@ -16,6 +16,17 @@ _HASH_DIGITS = 16
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
+def answer_format(name: str, properties: JsonObject) -> dict[str, JsonValue]:
+    """Return the wire form of a JSON answer with these properties, each of them needed, and no others."""
+    schema: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
+
+
 def deciding_judge(judges: Sequence[str]) -> str:
     """Return the id of the marking model whose verdicts stand: the first; empty without one."""
     return next(iter(judges), "")

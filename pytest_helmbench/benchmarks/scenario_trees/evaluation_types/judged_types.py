@@ -132,7 +132,7 @@ def load_criterion(reader: Reader, path: Path, name: str) -> Criterion | None:
         return None
     split = split_file(text)
     faults = [*split.faults]
-    body = outline(text).body(min(split.body_start or 0, len(text)), len(text))
+    body = outline(text).part(split.body_start or 0, len(text))
     if split.document is None and not faults:
         hint = "start the file with '---', 'options:', 'pass_values:' and '---'"
         faults.append(Fault(1, "the rubric has no frontmatter", hint))

@@ -90,7 +90,7 @@ class _AxisReader:
             return
         axis, outlined = self._axis, outline(text, self._axis.code)
         starts = [item for item in outlined.headings if item.level == 1 and axis.code.match(item.title)]
-        lead = outlined.body(0, starts[0].start if starts else len(text))
+        lead = outlined.part(0, starts[0].start if starts else len(text))
         self._findings.add(path, *_lead_faults(lead, axis), *_other_titles(lead, axis))
         ends = [*(heading.start for heading in starts[1:]), len(text)]
         for heading, end in zip(starts, ends, strict=False):
@@ -105,7 +105,7 @@ class _AxisReader:
                 hint = "give each component a code of its own"
                 self._findings.add(path, Fault(heading.line, message, hint))
             split = split_component(text[heading.end : end], heading.line + 1)
-            body = outlined.body(min(heading.end + (split.body_start or 0), end), end)
+            body = outlined.part(heading.end + (split.body_start or 0), end)
             self._findings.add(path, *_other_titles(body, axis))
             self._add(path, code, heading.line, split, body)
 
@@ -129,7 +129,7 @@ class _AxisReader:
                 message = f"{code} is also in {self.found[code].path.name}"
                 self._findings.add(path, Fault(None, message, "keep one file of each code"))
             split = split_file(text)
-            body = outline(text).body(min(split.body_start or 0, len(text)), len(text))
+            body = outline(text).part(split.body_start or 0, len(text))
             self._findings.add(path, *_code_titles(body))
             self._add(path, code, body.first_line(), split, body)
 

@@ -78,8 +78,12 @@ class Body:
     fences: tuple[CodeFence, ...]
 
     def part(self, start: int, end: int) -> Body:
-        """Return the stretch between two offsets of the text."""
-        return Outline(self.text, self.headings, self.fences).body(start, end)
+        """Return the stretch between two offsets of the text; an empty one where it would begin behind its end."""
+        start = min(start, end)
+        first, last = (
+            bisect_left(self.headings, place, key=lambda heading: heading.start) for place in (start, end)
+        )
+        return Body(self.text, start, end, self.headings[first:last], self.fences)
 
     def trimmed(self) -> str:
         """Return it without the blank lines at both ends."""
@@ -99,26 +103,10 @@ class Body:
         return any(fence.start <= offset < fence.end for fence in self.fences)
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """The headings and fences of a text, in order."""
-
-    text: str
-    headings: tuple[Heading, ...]
-    fences: tuple[CodeFence, ...]
-
-    def body(self, start: int, end: int) -> Body:
-        """Return the stretch of the text between two offsets."""
-        first = bisect_left(self.headings, start, key=lambda heading: heading.start)
-        last = bisect_left(self.headings, end, key=lambda heading: heading.start)
-        return Body(self.text, start, end, self.headings[first:last], self.fences)
-
-
-def outline(text: str, cuts: re.Pattern[str] | None = None) -> Outline:
-    """Find headings and code fences.
+def outline(text: str, cuts: re.Pattern[str] | None = None) -> Body:
+    """Return a whole file with its headings and code fences.
 
     Args:
-        text: The whole file, so that lines are counted right.
         cuts: Titles of H1s that end a fence which is open there, as a new component must.
     """
     headings: list[Heading] = []
@@ -146,7 +134,7 @@ def outline(text: str, cuts: re.Pattern[str] | None = None) -> Outline:
         headings.append(Heading(len(mark["hashes"]), title, mark.start(), mark.end() + 1, line, cut))
     if opened is not None:
         fences.append(CodeFence(opened.start(), len(text), opened_line, closed=False))
-    return Outline(text, tuple(headings), tuple(fences))
+    return Body(text, 0, len(text), tuple(headings), tuple(fences))
 
 
 def _closes(opened: re.Match[str], mark: re.Match[str]) -> bool:

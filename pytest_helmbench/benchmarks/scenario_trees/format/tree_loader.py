@@ -319,7 +319,7 @@ def _load_prompt(reader: Reader, files: ScenarioFiles) -> _Prompt | None:
     usable = not faults
     if document is not None:
         faults.extend(_key_faults(document, multi=files.multi))
-    body = outline(text).body(min(split.body_start or 0, len(text)), len(text))
+    body = outline(text).part(split.body_start or 0, len(text))
     block = ""
     if split.body_start is not None:
         block, found = compose(body)

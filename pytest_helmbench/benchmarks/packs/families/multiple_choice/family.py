@@ -14,10 +14,10 @@ from pytest_helmbench.benchmarks.packs.families.text.text_family import (
     AnswerFinding,
     ProofReply,
     TextFamily,
-    answer_format,
     focused_text,
     no_statement,
     normalised,
+    reasoned_answer,
     right_replies,
     shown,
     stripped,
@@ -104,7 +104,7 @@ class MultipleChoice(TextFamily):
 
     def response_format(self, task: PackTask, form: str) -> JsonObject | None:
         letters = ascii_uppercase[: len(texts(task.public().get("choices")))]
-        return answer_format(letters) if form == "json" else None
+        return reasoned_answer(letters) if form == "json" else None
 
     def finding(self, given: JsonObject, wanted: JsonObject, reply: str, *, parity: bool) -> AnswerFinding:
         row = choice_row(given, wanted)

@@ -16,13 +16,13 @@ from pytest_helmbench.benchmarks.packs.families.text.text_family import (
     AnswerFinding,
     ProofReply,
     TextFamily,
-    answer_format,
     echoes,
     focused_text,
     given_texts,
     holds,
     no_statement,
     normalised,
+    reasoned_answer,
     right_replies,
     shown,
     stripped,
@@ -129,7 +129,7 @@ class ShortAnswer(TextFamily):
     )
 
     def response_format(self, _task: PackTask, form: str) -> JsonObject | None:
-        return answer_format() if form == "json" else None
+        return reasoned_answer() if form == "json" else None
 
     def finding(self, given: JsonObject, wanted: JsonObject, reply: str, *, parity: bool) -> AnswerFinding:
         row = short_row(given, wanted)

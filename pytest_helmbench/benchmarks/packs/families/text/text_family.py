@@ -20,7 +20,7 @@ from pytest_helmbench.core.reply_text import split_reply
 from pytest_helmbench.core.scrub import HIDDEN_TEXT, excerpt
 from pytest_helmbench.judging.comparisons.plain import folded
 from pytest_helmbench.judging.comparisons.stated import Stated, end_of
-from pytest_helmbench.judging.rubric import Criterion
+from pytest_helmbench.judging.rubric import Criterion, answer_format
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
@@ -195,17 +195,10 @@ def echoes(given: JsonObject, name: str) -> Iterator[ProofReply]:
         yield ProofReply("the context", str(context), must_pass=False)
 
 
-def answer_format(choices: str = "") -> JsonObject:
+def reasoned_answer(choices: str = "") -> JsonObject:
     """Return the wire form of a JSON answer: its reasoning, then the answer, one of some letters if given."""
     answer: dict[str, JsonValue] = {"type": "string", "enum": [*choices]} if choices else {"type": "string"}
-    schema: dict[str, JsonValue] = {
-        "type": "object",
-        "properties": {"reasoning": {"type": "string"}, "answer": answer},
-        "required": ["reasoning", "answer"],
-        "additionalProperties": False,
-    }
-    envelope: dict[str, JsonValue] = {"name": "answer", "strict": True, "schema": schema}
-    return {"type": "json_schema", "json_schema": envelope}
+    return answer_format("answer", {"reasoning": {"type": "string"}, "answer": answer})
 
 
 def _of_text(judged: Evaluation) -> Evaluation:
