@@ -222,12 +222,11 @@ class LocalBackend:
         """Record the attempt, then give its permit back, so that nothing is counted that could be lost."""
         try:
             self.record_attempt(record)
-            if record.batch is None:
-                self._take_back(permit)
-            elif self.batches is not None:
-                self.batches.settled(record.batch)
+            self._take_back(permit)
         finally:
             self.limiter.settle(permit, result)
+        if self.batches is not None and record.batch is not None:
+            self.batches.settled(record.batch)
         if self.reply_cache is not None and record.reply_key is not None and record.response_body is not None:
             self.reply_cache.answered(record.question, record.response_body)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pytest_helmbench.core.json_types import JsonObject, JsonValue, decoded_json, json_object
+from pytest_helmbench.core.json_types import JsonObject, decoded_json, json_object, json_objects
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.threads import start_thread
+from pytest_helmbench.core.threads import in_thread
 from pytest_helmbench.gateway.faults import excerpt
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
@@ -77,27 +77,47 @@ class BatchState:
 
 
 class BatchWire(Protocol):
-    """The four requests about a batch. Every method raises `WireError`, whose words hold no key."""
+    """The four requests about a batch, each sent in the thread that asks; see `asked`."""
 
-    async def create(
-        self, token: str, lines: Mapping[str, bytes], uploaded: Callable[[str], Awaitable[None]]
-    ) -> str:
+    endpoint: Endpoint
+
+    def create(self, token: str, lines: Mapping[str, bytes], uploaded: Callable[[str], object]) -> str:
         """Create a batch and return the provider's id of it.
 
         Args:
             token: Names the batch.
             lines: Bodies by `custom_id`.
-            uploaded: Awaited with the id of the file, before the batch is created.
+            uploaded: Called with the id of the file, before the batch is created.
         """
 
-    async def find(self, token: str, input_file: str) -> str | None:
-        """Look through the whole list of batches; return the id of the one that was made of a file."""
+    def find(self, token: str, input_file: str) -> str:
+        """Look through the whole list of batches; return the id of the one that was made of a file, empty for none."""
 
-    async def poll(self, batch_id: str) -> BatchState:
+    def poll(self, batch_id: str) -> BatchState:
         """Return how a batch stands; one that has ended has the files of its results."""
 
-    async def results(self, state: BatchState) -> Sequence[Answer]:
+    def results(self, state: BatchState) -> Sequence[Answer]:
         """Return the lines of a batch that has ended; those that cannot be read are left out."""
+
+
+async def asked(wire: BatchWire, ask: Callable[[], T]) -> T:
+    """Return what a request brings; it is sent in a thread that keeps no session from ending.
+
+    Raises:
+        WireError: Nothing of use; its words hold no key.
+    """
+    try:
+        return await in_thread(ask, "helmbench-batch")
+    except HelmbenchError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the client raises of a foreign answer
+        status, code = getattr(error, "status_code", None), str(getattr(error, "code", None) or "")
+        raise WireError(
+            excerpt(str(error) or type(error).__name__, wire.endpoint),
+            status if type(status) is int else None,
+            excerpt(code, wire.endpoint),
+            lasting=_is_of_client(error),
+        ) from None
 
 
 class OpenAIWire:
@@ -108,136 +128,85 @@ class OpenAIWire:
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-        self._opened: openai.OpenAI | None = None
+        self.endpoint = endpoint
 
-    async def create(
-        self, token: str, lines: Mapping[str, bytes], uploaded: Callable[[str], Awaitable[None]]
-    ) -> str:
-        def upload() -> str:
-            file = (f"helmbench-{token}.jsonl", b"\n".join(_line(*line) for line in lines.items()))
-            made = self._client().files.create(file=file, purpose="batch", timeout=_UPLOAD_S)
-            return _text({"id": getattr(made, "id", None)}, "id")
+    @cached_property
+    def _client(self) -> openai.OpenAI:
+        import openai  # half a second, for sessions with batches
 
-        input_file = await self._asked(upload)
-        await uploaded(input_file)
-        asked = {
+        unsent = ("OpenAI-Organization", "OpenAI-Project")  # of the environment: not for this server
+        omitted: Any = openai.Omit()
+        return openai.OpenAI(
+            api_key=self.endpoint.key or "none",
+            base_url=self.endpoint.base_url,
+            max_retries=0,
+            timeout=_TIMEOUT_S,
+            default_headers={**dict.fromkeys(unsent, omitted), **self.endpoint.headers},
+            http_client=openai.DefaultHttpxClient(follow_redirects=False),
+        )
+
+    def create(self, token: str, lines: Mapping[str, bytes], uploaded: Callable[[str], object]) -> str:
+        file = (f"helmbench-{token}.jsonl", b"\n".join(_line(*line) for line in lines.items()))
+        made = self._client.files.create(file=file, purpose="batch", timeout=_UPLOAD_S)
+        input_file = _text(getattr(made, "id", None), "id")
+        uploaded(input_file)
+        about = {
             "input_file_id": input_file,
             "endpoint": _ENDPOINT,
             "completion_window": "24h",
             "metadata": {"helmbench": token},
         }
-        created = await self._asked(lambda: self._client().post("/batches", cast_to=object, body=asked))
-        return _text(created, "id")
+        return _text(json_object(self._client.post("/batches", cast_to=object, body=about)).get("id"), "id")
 
-    async def find(self, token: str, input_file: str) -> str | None:
-        after = ""
+    def find(self, token: str, input_file: str) -> str:
+        query: dict[str, object] = {"limit": _PAGE}
         for _ in range(_MOST_PAGES):
-            query: dict[str, object] = {"limit": _PAGE, **({"after": after} if after else {})}
-            page = json_object(await self._get("/batches", query))
-            rows = [json_object(row) for row in _list(page.get("data"))]
+            page = self._get("/batches", query)
             if not isinstance(page.get("data"), list):
                 raise WireError("the list of batches cannot be read")
+            rows = json_objects(page.get("data"))
             for row in rows:
-                if row.get("input_file_id") == input_file or _metadata(row).get("helmbench") == token:
-                    return _text(row, "id")
+                named = json_object(row.get("metadata")).get("helmbench")
+                if row.get("input_file_id") == input_file or named == token:
+                    return _text(row.get("id"), "id")
             if not rows or not page.get("has_more"):
-                return None
-            after = _text(rows[-1], "id")
+                return ""
+            query["after"] = _text(rows[-1].get("id"), "id")
         raise WireError("the list of batches does not end")
 
-    async def poll(self, batch_id: str) -> BatchState:
-        found = json_object(await self._get(f"/batches/{batch_id}", {}))
-        faults = [json_object(one) for one in _list(json_object(found.get("errors")).get("data"))]
+    def poll(self, batch_id: str) -> BatchState:
+        found = self._get(f"/batches/{batch_id}", {})
+        status = _text(found.get("status"), "status")
         answered = json_object(found.get("request_counts")).get("completed")
         output, errors = (found.get(name) for name in ("output_file_id", "error_file_id"))
-        status = _text(found, "status")
         if status in _ENDED and not output and (answered or (status == "completed" and not errors)):
             raise WireError("the file of its results is missing", _MISSING)
+        faults = json_objects(json_object(found.get("errors")).get("data"))
         return BatchState(
             status=status,
             answered=answered if type(answered) is int else 0,
             files=tuple(name for name in (output, errors) if isinstance(name, str) and name),
-            faults=tuple(
-                (
-                    excerpt(str(one.get("code")), self._endpoint),
-                    excerpt(str(one.get("message")), self._endpoint),
-                    line if type(line := one.get("line")) is int else None,
-                )
-                for one in faults
-            ),
+            faults=tuple(map(self._fault, faults)),
         )
 
-    async def results(self, state: BatchState) -> Sequence[Answer]:
+    def results(self, state: BatchState) -> Sequence[Answer]:
         found: list[Answer] = []
         for name in state.files:
-            text = await self._asked(lambda name=name: self._client().files.content(name).content)  # type: ignore[misc]
-            for secret in map(str.encode, self._endpoint.secrets):
+            text = self._client.files.content(name).content
+            for secret in map(str.encode, self.endpoint.secrets):
                 text = text.replace(secret, b"[key]")
             if text.lstrip().startswith(b"<"):
                 raise WireError("its results came as HTML")
             found += _answers(text)
         return found
 
-    async def _get(self, path: str, query: dict[str, object]) -> JsonValue:
-        def get() -> Any:
-            return self._client().get(path, cast_to=object, options={"params": query})
+    def _get(self, path: str, query: Mapping[str, object]) -> JsonObject:
+        return json_object(self._client.get(path, cast_to=object, options={"params": query}))
 
-        return await self._asked(get)
-
-    async def _asked(self, ask: Callable[[], T]) -> T:
-        """Return what a request brings, asked in a thread that keeps no session from ending."""
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[T] = loop.create_future()
-
-        def settle(found: T | None, error: WireError | None) -> None:
-            if answer.done():
-                return
-            if error is not None:
-                answer.set_exception(error)
-            else:
-                answer.set_result(found)  # type: ignore[arg-type]
-
-        def run() -> None:
-            found, failed = None, None
-            try:
-                found = ask()
-            except Exception as error:  # noqa: BLE001 - whatever the client raises of a foreign answer
-                failed = self._error(error)
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(settle, found, failed)
-
-        start_thread(run, "helmbench-batch")
-        return await answer
-
-    def _error(self, error: Exception) -> WireError:
-        """Return an error of the client, whose words may repeat a key."""
-        if isinstance(error, WireError):
-            return error
-        status, code = getattr(error, "status_code", None), str(getattr(error, "code", None) or "")
-        return WireError(
-            excerpt(str(error) or type(error).__name__, self._endpoint),
-            status if type(status) is int else None,
-            excerpt(code, self._endpoint),
-            lasting=_is_of_client(error),
-        )
-
-    def _client(self) -> openai.OpenAI:
-        if self._opened is None:
-            import openai  # half a second, for sessions with batches
-
-            endpoint = self._endpoint
-            unsent = ("OpenAI-Organization", "OpenAI-Project")  # of the environment: not for this server
-            omitted: Any = openai.Omit()
-            self._opened = openai.OpenAI(
-                api_key=endpoint.key or "none",
-                base_url=endpoint.base_url,
-                max_retries=0,
-                timeout=_TIMEOUT_S,
-                default_headers={**dict.fromkeys(unsent, omitted), **endpoint.headers},
-                http_client=openai.DefaultHttpxClient(follow_redirects=False),
-            )
-        return self._opened
+    def _fault(self, said: JsonObject) -> BatchFault:
+        code, message = (excerpt(str(said.get(name)), self.endpoint) for name in ("code", "message"))
+        line = said.get("line")
+        return code, message, line if type(line) is int else None
 
 
 WIRES: Mapping[str, Callable[[Endpoint], BatchWire]] = {"openai": OpenAIWire}
@@ -267,16 +236,7 @@ def _answers(text: bytes) -> Iterator[Answer]:
             yield custom_id, (status, (body if isinstance(body, str) else json.dumps(body)).encode())
 
 
-def _metadata(row: JsonObject) -> JsonObject:
-    return json_object(row.get("metadata"))
-
-
-def _list(value: JsonValue) -> Sequence[JsonValue]:
-    return value if isinstance(value, list) else ()
-
-
-def _text(found: object, name: str) -> str:
-    value = found.get(name) if isinstance(found, Mapping) else None
+def _text(value: object, name: str) -> str:
     if not isinstance(value, str) or not value:
         raise WireError(f"the answer has no {name!r}")
     return value

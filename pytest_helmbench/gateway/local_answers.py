@@ -11,13 +11,13 @@ import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from pytest_helmbench.core.granted import Granted
 from pytest_helmbench.core.json_types import JsonObject, decoded_json
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.threads import start_thread
+from pytest_helmbench.core.threads import in_thread
 from pytest_helmbench.gateway.attempt import PreparedCall
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
@@ -71,7 +71,9 @@ async def call_function(named: Granted[str], body: JsonObject, timeout_s: float)
             if inspect.iscoroutinefunction(found):
                 returned = await _on_its_own(found(request["messages"], **keywords))
             else:
-                returned = await _in_thread(lambda: found(request["messages"], **keywords))
+                returned = await in_thread(
+                    lambda: found(request["messages"], **keywords), "helmbench-function"
+                )
                 if inspect.isawaitable(returned):
                     returned = await _on_its_own(returned)
     except TimeoutError as error:
@@ -164,25 +166,6 @@ async def _on_its_own(call: Awaitable[object]) -> object:
         if ours is not None and ours.cancelling():
             raise
         raise RuntimeError("asyncio.CancelledError, although the call was not cancelled") from error
-
-
-async def _in_thread(call: Callable[[], object]) -> object:
-    """Return what a call in a thread of its own returns: a daemon, so that no end waits for it."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[object] = loop.create_future()
-
-    def run() -> None:
-        try:
-            settle = partial(done.set_result, call())
-        except BaseException as error:  # noqa: BLE001 - SystemExit of the user's code is a fault like others
-            if not isinstance(error, Exception) or isinstance(error, StopIteration):  # no future takes that
-                error = RuntimeError(repr(error)).with_traceback(error.__traceback__)
-            settle = partial(done.set_exception, error)
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(lambda: None if done.done() else settle())
-
-    start_thread(run, "helmbench-function")
-    return await done
 
 
 def _document(function: str, returned: object) -> object:
