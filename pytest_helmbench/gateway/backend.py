@@ -231,7 +231,6 @@ class LocalBackend:
             self.reply_cache.answered(record.question, record.response_body)
 
     def release(self, permit: Permit) -> None:
-        """Give back a permit that was not used."""
         self._take_back(permit)
         self.limiter.settle(permit, AttemptResult(Ending.OTHER))
 
@@ -244,11 +243,9 @@ class LocalBackend:
         self.limiter.settle(permit, AttemptResult(Ending.OTHER, unanswered=True))
 
     def failed(self, model: str, case: FailedCase) -> None:
-        """Count a case that has failed for good."""
         self.limiter.failed(model, case)
 
     async def look_up(self, query: ReplyQuery) -> RecordedReply | None:
-        """Return a recorded reply, or None where a call has to be made."""
         return await self.reply_cache.look_up(query) if self.reply_cache is not None else None
 
     def give_up(self, query: ReplyQuery) -> None:
@@ -257,14 +254,11 @@ class LocalBackend:
             self.reply_cache.given_up(query)
 
     def record_replay(self, record: AttemptRecord) -> None:
-        """Record that an answer was taken from the record."""
         self.record_attempt(record)
 
     def record_result(self, record: ResultRecord) -> None:
-        """Record the outcome of a case."""
         self.on_result(record)
 
     async def stored(self) -> None:
-        """Wait until everything recorded so far is on disk."""
         if self.disk is not None:
             await self.disk.stored()

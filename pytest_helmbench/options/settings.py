@@ -86,14 +86,6 @@ class Settings(Options):
         files = (name for name, option in declared_in(Options).items() if option.type is OUTPUT_FILE)
         return any(getattr(self, name) is not None for name in files)
 
-    def judging_as(self, record: Mapping[str, object]) -> Settings:
-        """Return these settings with the values of a run's record where they decide verdicts.
-
-        Raises:
-            SettingsError: A value that cannot be used any more.
-        """
-        return _judging_as(self, record)
-
 
 def resolve_settings(
     given: Callable[[Option], object],
@@ -190,9 +182,14 @@ def _value(option: Option, given: object, start: Path) -> object:
         raise _unfit(option, given) from None
 
 
-def _judging_as(values: ValuesT, record: Mapping[str, object]) -> ValuesT:
+def judging_as(values: ValuesT, record: Mapping[str, object]) -> ValuesT:
+    """Return options with the values of a run's record where they decide verdicts.
+
+    Raises:
+        SettingsError: A value that cannot be used any more.
+    """
     changed: dict[str, object] = {
-        name: _judging_as(getattr(values, name), record) for name, _ in parts_of(type(values))
+        name: judging_as(getattr(values, name), record) for name, _ in parts_of(type(values))
     }
     for name, option in declared_in(type(values)).items():
         if option.use == "judges":

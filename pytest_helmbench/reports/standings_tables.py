@@ -83,6 +83,7 @@ def standings_table(board: Board) -> StandingsTable:
             ("notes", marks),
         ]
     columns = [(name, cells) for name, cells in columns if any(cells)]
+    pairs = sorted(board.pairs, key=lambda pair: 2.0 if pair.p_adjusted is None else pair.p_adjusted)
     return StandingsTable(
         title=f"{board.benchmark} {versions.pop()}".strip() if len(versions) == 1 else board.benchmark,
         head=tuple(name for name, _ in columns),
@@ -90,7 +91,7 @@ def standings_table(board: Board) -> StandingsTable:
         winner=-1 if board.winner is None else standings.index(board.winner),
         notes=tuple(numbers) if len(standings) > 1 else (),
         said=_said(board),
-        pairs=tuple(_pair_cells(pair, board) for pair in sorted(board.pairs, key=_doubt)),
+        pairs=tuple(_pair_cells(pair, board) for pair in pairs),
     )
 
 
@@ -162,10 +163,6 @@ def pair_sentences(board: Board) -> Iterator[str]:
         else:
             worse = second if pair.better == pair.first else first
             yield f"{pair.better.model} is better than {worse} beyond chance ({size})"
-
-
-def _doubt(pair: Pair) -> float:
-    return 2.0 if pair.p_adjusted is None else pair.p_adjusted
 
 
 def _pair_points(pair: Pair, board: Board) -> str:

@@ -34,7 +34,7 @@ from pytest_helmbench.gateway.replies import encode, parse_reply
 from pytest_helmbench.gateway.requests import completion_bound, request_hash
 from pytest_helmbench.gateway.retries import RetryPolicy
 from pytest_helmbench.judging.judge import load_template, with_reply
-from pytest_helmbench.options.settings import Settings
+from pytest_helmbench.options.settings import Settings, judging_as
 from pytest_helmbench.results.differences import ChangedVerdicts, changed_verdicts
 from pytest_helmbench.results.stored_scores import run_totals, scored_run, stored_score
 from pytest_helmbench.scoring.run_score import RunScore
@@ -112,7 +112,7 @@ def rescore(
     if places is None:
         raise RescoreError(f"{root}: no benchmark\n  hint: name one with --benchmark PATH")
     _refuse_kind(run_id, places.name)
-    settings = settings.judging_as(detail.settings)
+    settings = judging_as(settings, detail.settings)
     loader = kind_of(places).open(replace(session, settings=settings))
     return asyncio.run(_rescored(path, detail, loader, _target(detail, root), settings))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.registry import places_of
@@ -103,7 +103,8 @@ def gates_of(merged: MergedShards, start: Path) -> MergedGates:
             )
     baselines = Baselines(baseline, merged.path, start)
     baselines.find([(_key_of(run), _benchmark_of(run), run.name[1]) for run in merged.runs])
-    baselines.find_lost(_roots(merged), None, _cases_there)
+    # A folder without a benchmark defines no case; one with a benchmark may define some.
+    baselines.find_lost(_roots(merged), None, lambda folder, *_: None if places_of(folder) else ())
     return MergedGates(gates, baselines)
 
 
@@ -116,11 +117,6 @@ def _roots(merged: MergedShards) -> Mapping[str, Path]:
             if folder is not None and run.scope == "whole" and places_of(folder) is not None:
                 found[f"{name[0]} {name[2]}"] = folder
     return found
-
-
-def _cases_there(folder: Path, _name: str, _paired: Collection[Path]) -> Collection[str] | None:
-    """Return that a folder without a benchmark defines no case; None where one may define some."""
-    return None if places_of(folder) is not None else ()
 
 
 def _key_of(run: MergedRun) -> tuple[str, str]:

@@ -125,6 +125,7 @@ def dry_run_outcome(job: CaseJob) -> Outcome:
     return Outcome(Verdict.SKIPPED, "dry run", "dry run")
 
 
+@dataclass(eq=False)
 class SingleProcess(SessionRole):
     """Coordinator and engine in one process.
 
@@ -133,18 +134,11 @@ class SingleProcess(SessionRole):
         tick: Called about once a second while an item waits.
     """
 
-    def __init__(
-        self,
-        coordinator: Coordinator,
-        engines: CaseEngines,
-        announce: Callable[[Plan], None],
-        tick: Callable[[], None],
-    ) -> None:
-        self._coordinator = coordinator
-        self._engines = engines
-        self._announce = announce
-        self._tick = tick
-        self._selected: tuple[Sequence[CaseJob | None], Plan] | None = None
+    coordinator: Coordinator
+    engines: CaseEngines
+    announce: Callable[[Plan], None]
+    tick: Callable[[], None]
+    _selected: tuple[Sequence[CaseJob | None], Plan] | None = None
 
     def collected(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
         self._selected = (jobs, plan)
@@ -153,20 +147,20 @@ class SingleProcess(SessionRole):
         if self._selected is None:
             return
         jobs, plan = self._selected
-        coordinator = self._coordinator
+        coordinator = self.coordinator
         coordinator.prepare(plan)
-        self._announce(plan)
+        self.announce(plan)
         if plan.dry:
             coordinator.note_dry_resume()
             return
         backend = coordinator.open(plan, lambda _record: None, self.stop_model)
-        self.cases = self._engines.make(backend, coordinator.resumed())
+        self.cases = self.engines.make(backend, coordinator.resumed())
         self.cases.queue.start([job for job in jobs if job is not None])
 
     def obtain(self, job: CaseJob) -> Outcome:
         if self.cases is None:
             return dry_run_outcome(job)
-        return self.cases.queue.obtain(job, self._tick)
+        return self.cases.queue.obtain(job, self.tick)
 
     def cancel(self, reason: str) -> None:
         if self.cases is not None:
@@ -176,8 +170,8 @@ class SingleProcess(SessionRole):
         if self.cases is not None:
             self.cases.end("the session has ended", GRACE_S)
             self.cases = None
-        self._coordinator.close(interrupted=interrupted, tick=self._tick)
+        self.coordinator.close(interrupted=interrupted, tick=self.tick)
 
     def hurry(self) -> None:
         super().hurry()
-        self._coordinator.hurry()
+        self.coordinator.hurry()
