@@ -14,7 +14,7 @@ import hashlib
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from math import inf
@@ -100,8 +100,8 @@ class BatchRow:
 class BatchRecord(Protocol):
     """Where batches are kept. Used on the loop."""
 
-    def open_batches(self) -> Iterable[tuple[BatchRow, frozenset[str]]]:
-        """Return the batches that are not read, the newest first, each with the keys that it has answered on record."""
+    def open_batches(self) -> Iterable[tuple[BatchRow, Collection[str]]]:
+        """Return the batches that are not read, the newest first, each with its keys without an answer on record."""
 
     def put(self, row: BatchRow) -> None:
         """Write a row, in place of the one of its token."""
@@ -186,7 +186,7 @@ class Batches:
 
     Args:
         endpoints: By the model's id, with the word of the wire.
-        uuids_of: Returns the UUID of a run, behind it those under which its calls may be in batches on record.
+        uuids: Of each run by its id, behind the first those under which its calls may be in batches on record.
         wait_s: How long answers are waited for; None where batches on record alone are waited for, and none is made.
     """
 
@@ -195,13 +195,13 @@ class Batches:
         endpoints: Mapping[str, tuple[str, Endpoint]],
         limiter: Limiter,
         record: BatchRecord,
-        uuids_of: Callable[[int], Sequence[str]],
+        uuids: Mapping[int, Sequence[str]],
         wait_s: float | None,
     ) -> None:
         self._endpoints = endpoints
         self._limiter = limiter
         self._record = record
-        self._uuids_of = uuids_of
+        self._uuids = uuids
         self._gathers = wait_s is not None
         self._leave_at = time.monotonic() + (inf if wait_s is None else wait_s)
         self._gathering: dict[tuple[str, str], _Batch] = {}
@@ -221,8 +221,8 @@ class Batches:
             HelmbenchError: Calls are in a batch that this session cannot read: sent singly, they would be paid twice.
         """
         models = {_place(endpoint): model for model, (_, endpoint) in self._endpoints.items()}
-        for row, answered in self._record.open_batches():
-            pending = row.keys.keys() - answered - self._held.keys()
+        for row, without in self._record.open_batches():
+            pending = {*without} - self._held.keys()
             model = models.get((row.address, row.model))
             if row.state == "planned":
                 self._record.drop(row.token)  # a file costs nothing
@@ -320,7 +320,7 @@ class Batches:
         return len(out), sum(len(one.row.keys) for one in out), sum(one.seen.answered for one in out)
 
     def _key(self, line: BatchLine) -> str:
-        texts = ("\0".join((uuid, *line.origin)) for uuid in self._uuids_of(line.request.run_id))
+        texts = ("\0".join((uuid, *line.origin)) for uuid in self._uuids[line.request.run_id])
         keys = [hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:40] for text in texts]
         return next((key for key in keys if key in self._held), keys[0])
 

@@ -263,7 +263,7 @@ class Gateway:
         if came.body is None:
             return self._settle_fault(trace, came.permit, _GONE, None)
         answer = failed_generation(RawAnswer(came.status, {}, came.body, None))
-        parsed = self._parsed(request, answer, request.completion_bound)
+        parsed = _parsed(request, answer, request.completion_bound)
         if isinstance(parsed, Fault):
             return self._settle_fault(trace, came.permit, self._passing(parsed, came.permit, retries), answer)
         return await self._kept(trace, came.permit, parsed, answer, watch)
@@ -386,7 +386,7 @@ class Gateway:
             )
             self._backend.settle(permit, used, record)
             raise
-        parsed = self._parsed(request, answer, bound_tokens)
+        parsed = _parsed(request, answer, bound_tokens)
         if endless and bound_tokens and isinstance(parsed, Reply) and parsed.is_cut:
             parsed = cut_after_timeout(parsed.usage)
         if isinstance(parsed, Fault):
@@ -395,17 +395,6 @@ class Gateway:
                 fault = replace(fault, kind=FaultKind.TRANSIENT, reason=BOUND_RENAMED, parameter=other)
             return self._settle_fault(trace, permit, fault, answer)
         return await self._kept(trace, permit, parsed, answer, watch)
-
-    @staticmethod
-    def _parsed(request: PreparedCall, answer: RawAnswer, most_tokens: int | None) -> Reply | Fault:
-        return parse_reply(
-            answer.status,
-            answer.body,
-            headers=answer.headers,
-            endpoint=request.call.endpoint,
-            sent_schema=request.call.response_format is not None,
-            most_tokens=most_tokens,
-        )
 
     def _passing(self, fault: Fault, permit: Permit, retries: Retries) -> Fault:
         """Return a fault as one that passes, where its model has answered before; see `Retries.forgive_once`."""
@@ -504,13 +493,18 @@ def _origin(request: PreparedCall) -> tuple[str, ...]:
     return (origin.code, call.purpose, judge, call.criterion, *map(str, counts), form.hash)
 
 
-def _read(request: PreparedCall, recorded: RecordedReply) -> Reply | None:
-    """Return what a recorded reply says; None where it cannot be read."""
-    parsed = parse_reply(
-        200,
-        recorded.body,
+def _parsed(request: PreparedCall, answer: RawAnswer, most_tokens: int | None) -> Reply | Fault:
+    return parse_reply(
+        answer.status,
+        answer.body,
+        headers=answer.headers,
         endpoint=request.call.endpoint,
         sent_schema=request.call.response_format is not None,
-        most_tokens=request.completion_bound,
+        most_tokens=most_tokens,
     )
+
+
+def _read(request: PreparedCall, recorded: RecordedReply) -> Reply | None:
+    """Return what a recorded reply says; None where it cannot be read."""
+    parsed = _parsed(request, RawAnswer(200, {}, recorded.body, None), request.completion_bound)
     return None if isinstance(parsed, Fault) else parsed

@@ -10,7 +10,6 @@ import asyncio
 import heapq
 import itertools
 import math
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -43,9 +42,7 @@ class _OpenAttempt:
     since: float
     by_price_usd: float  # reserved for it, before the factor of its model
     max_tokens: int | None
-    units: int
-    batched: bool = False
-    """It takes money alone, no place."""
+    units: int  # none in a batch: it takes money alone
 
 
 class _LocalServer:
@@ -169,7 +166,8 @@ class Limiter:
         self._request_rates = _rates(limits.requests_per_minute)
         self._token_rates = _rates(limits.tokens_per_minute)
         self._timer: asyncio.TimerHandle | None = None
-        self._reserving: deque[asyncio.Future[None]] = deque()
+        self._reserving = asyncio.Lock()
+        self._returned = asyncio.Event()
         self.nothing_returns: RefusedError | None = None
         """Why no call of a batch waits for money any more."""
 
@@ -187,7 +185,7 @@ class Limiter:
         """Return label, model and age in seconds of every attempt in flight, the oldest first."""
         now = self._clock()
         attempts = tuple(self._open_attempts.values())  # one step: other threads may change it
-        calls = [one for one in attempts if self._states[one.model].calls and not one.batched]
+        calls = [one for one in attempts if self._states[one.model].calls and one.units]
         return [(one.label, one.model, now - one.since) for one in sorted(calls, key=lambda one: one.since)]
 
     def waits_for_limits(self) -> bool:
@@ -234,14 +232,14 @@ class Limiter:
         state = self._states[permit.model]
         now = self._clock()
         state.bound = result.bound or state.bound
-        if not attempt.batched:
+        if attempt.units:
             state.in_flight -= attempt.units
             state.shared.in_flight -= attempt.units
             if state.server is not None:
                 state.server.settle()
             self._in_flight -= state.calls
         self.budget.release(permit.reserved_usd)
-        self._wake_reserving()
+        self._returned.set()
         match result.ending:
             case Ending.REPLY:
                 state.answered = True
@@ -278,10 +276,10 @@ class Limiter:
             RefusedError: The budget cannot pay it, or the model or the session sends nothing more (and its kinds).
         """
         state = self._states[request.model]
-        try:
+        async with self._reserving:
             while True:
-                if state.stopped is not None or self.closed is not None:
-                    raise ModelStoppedError(state.stopped) if state.stopped else self.closed or RefusedError()
+                if (refusal := self._refusal(state)) is not None:
+                    raise refusal
                 cost = self._cost(state, request, -1)
                 if cost is None:
                     return None
@@ -293,19 +291,17 @@ class Limiter:
                     return self.hold(request, cost)
                 if self.nothing_returns is not None:
                     raise self.nothing_returns
-                waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                self._reserving.append(waiter)
-                await waiter
-        finally:
-            self._wake_reserving()  # however this one ends, the next may look
+                self._returned.clear()
+                await self._returned.wait()
 
-    def hold(self, request: PermitRequest, usd: float) -> Permit:
-        """Reserve a sum for a call in a batch, whatever is left."""
+    def hold(self, request: PermitRequest, usd: float, units: int = 0) -> Permit:
+        """Reserve a sum, whatever is left; a call in a batch takes no place."""
         state = self._states[request.model]
         self.budget.reserve(usd)
         permit = Permit(next(self._numbers), request.model, usd, state.answered, state.bound)
+        by_price = usd / state.costs.factor
         self._open_attempts[permit.number] = _OpenAttempt(
-            request.label, request.model, self._clock(), usd, request.max_tokens, 0, batched=True
+            request.label, request.model, self._clock(), by_price, request.max_tokens, units
         )
         return permit
 
@@ -320,16 +316,7 @@ class Limiter:
     def leave(self, error: RefusedError) -> None:
         """Let no call of a batch wait for money: nothing returns in this session."""
         self.nothing_returns = error
-        self._wake_reserving()
-
-    def _wake_reserving(self) -> None:
-        """Let the first that waits for money look again; once nothing returns, all of them."""
-        while self._reserving:
-            waiter = self._reserving.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                if self.nothing_returns is None and self.closed is None:
-                    return
+        self._returned.set()
 
     def failed(self, model: str, case: FailedCase) -> None:
         """Count a case that has failed for good; stop a model that has answered nothing and fails alike each time."""
@@ -350,7 +337,7 @@ class Limiter:
     def close(self, error: RefusedError) -> None:
         """Refuse everything that has not gone yet, and all that comes."""
         self.closed = error
-        self._wake_reserving()
+        self._returned.set()
         for state in self._states.values():
             self._refuse_all(state, error)
 
@@ -448,11 +435,14 @@ class Limiter:
         while state.waiting and state.waiting[0][3].done():
             heapq.heappop(state.waiting)
 
+    def _refusal(self, state: _ModelState) -> RefusedError | None:
+        """Return why nothing more of a model may go; None while it may."""
+        return self.closed if state.stopped is None else ModelStoppedError(state.stopped)
+
     def _has_room(self, state: _ModelState) -> bool:
         """Return whether the first waiter could go, rates apart; refuse at once who never can."""
-        if self.closed is not None or state.stopped is not None:
-            error = ModelStoppedError(state.stopped) if state.stopped else self.closed
-            self._refuse_all(state, error or RefusedError())
+        if (refusal := self._refusal(state)) is not None:
+            self._refuse_all(state, refusal)
             return False
         shared = state.shared
         units = state.units(state.waiting[0][2])
@@ -520,17 +510,11 @@ class Limiter:
         if state.server is not None:
             state.server.grant(state)
         self._in_flight += state.calls
-        self.budget.reserve(reserved)
         for rate in state.request_rates:
             rate.take(now, 1)
         for rate in state.token_rates:
             rate.take(now, request.prompt_tokens)
-        permit = Permit(next(self._numbers), request.model, reserved, state.answered, state.bound)
-        by_price = reserved / state.costs.factor
-        self._open_attempts[permit.number] = _OpenAttempt(
-            request.label, request.model, now, by_price, request.max_tokens, units
-        )
-        waiter.set_result(permit)
+        waiter.set_result(self.hold(request, reserved, units))
 
     def _wake_in(self, wait_s: float | None) -> None:
         if self._timer is not None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import (
     AttemptRecord,
     CaseKey,
@@ -43,7 +43,8 @@ from pytest_helmbench.store.read.costs import (
 )
 from pytest_helmbench.store.read.reply_rows import RecordedRuns
 from pytest_helmbench.store.read.results import recorded_outcomes
-from pytest_helmbench.store.read.runs import open_batches, session_and_uuids
+from pytest_helmbench.store.read.runs import open_batches, run_uuids
+from pytest_helmbench.store.table_rows import as_json, from_row
 from pytest_helmbench.store.write.writer import Store
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ NOTHING_UNFINISHED = "nothing was unfinished: this was a fresh run"
 _NAMED = 20
 _GONE_SHOWN = 10
 _UNREACHABLE = "unreachable: "
-_BATCH_COLUMNS = tuple(one.name for one in fields(BatchRow))
 
 
 class Coordinator:
@@ -171,11 +171,11 @@ class Coordinator:
         resumption = self.runs.resumption
         if store is None or commits is None or (settings.batch is None and resumption is None):
             return None
-        found = {number: session_and_uuids(store.path, number) for number in self.runs.run_ids.values()}
-        record = BatchesOnRecord(store, commits, next(iter(found.values()))[0])
+        record = BatchesOnRecord(store, commits, self.runs.session_id)
+        uuids = run_uuids(store.path, self.runs.session_id)
         endpoints = batched_models(self.runs.targets.values(), settings)
         wait_s = None if settings.batch is None else settings.batch * 60
-        batches = Batches(endpoints, limiter, record, lambda number: found[number][1], wait_s)
+        batches = Batches(endpoints, limiter, record, uuids, wait_s)
         self.library.loop.run(batches.resume())
         return batches
 
@@ -461,6 +461,7 @@ class RecordedReplies:
         self._recorded.close()
 
 
+@dataclass(frozen=True, slots=True)
 class BatchesOnRecord:
     """See `gateway.batches.BatchRecord`.
 
@@ -468,28 +469,27 @@ class BatchesOnRecord:
         session_id: Whose they are.
     """
 
-    def __init__(self, store: Store, commits: Commits, session_id: str) -> None:
-        self._store = store
-        self._commits = commits
-        self._session_id = session_id
+    store: Store
+    commits: Commits
+    session_id: str
 
-    def open_batches(self) -> Iterable[tuple[BatchRow, frozenset[str]]]:
-        """Return the batches that are not read, the newest first, each with the keys that it has answered."""
-        for row, answered in open_batches(self._store.path, self._session_id):
-            yield BatchRow(**{name: row[name] for name in _BATCH_COLUMNS}), answered
+    def open_batches(self) -> Iterable[tuple[BatchRow, Collection[str]]]:
+        """Return the batches that are not read, the newest first, each with the keys of calls without an answer."""
+        for row in open_batches(self.store.path, self.session_id):
+            yield from_row(BatchRow, row), row["pending"]
 
     def put(self, row: BatchRow) -> None:
         """Write a row, in place of the one of its token."""
-        cells = {name: getattr(row, name) for name in _BATCH_COLUMNS}
-        self._store.record_batch({**cells, "keys": json.dumps(row.keys), "session_id": self._session_id})
+        cells = {**asdict(row), "keys": as_json(row.keys), "session_id": self.session_id}
+        self.store.record_batch(cells)
 
     def drop(self, token: str) -> None:
         """Delete a row."""
-        self._store.forget_batch(token)
+        self.store.forget_batch(token)
 
     async def stored(self) -> None:
         """Return when all of that is on disk."""
-        await self._commits.stored()
+        await self.commits.stored()
 
 
 class UnreachedModels:

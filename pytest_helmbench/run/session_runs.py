@@ -56,6 +56,7 @@ class SessionRuns:
     def __init__(self, settings: Settings, hidden: HiddenValues) -> None:
         self._settings = settings
         self._hidden = hidden
+        self.session_id = ""
         self.store: Store | None = None
         """The database; None in a dry run and before `open`."""
         self.plan: Plan | None = None
@@ -129,7 +130,7 @@ class SessionRuns:
         if store is None:
             return
         runs = self.resumption.runs if self.resumption is not None else {}
-        session_id = self.resumption.session_id if self.resumption is not None else new_id()
+        self.session_id = self.resumption.session_id if self.resumption is not None else new_id()
         records = [
             RunRecord(
                 benchmark=self._loaded[run.benchmark].outline,
@@ -155,7 +156,7 @@ class SessionRuns:
             for run, whole in zip(plan.runs, plan.whole or plan.runs, strict=True)
             for endpoint in (self.targets[run.key].model.endpoint,)
         ]
-        for run, run_id in zip(plan.runs, store.open_runs(session_id, records), strict=True):
+        for run, run_id in zip(plan.runs, store.open_runs(self.session_id, records), strict=True):
             self.run_ids[run.key] = run_id
             self.tallies[run_id] = RunCounts()
 

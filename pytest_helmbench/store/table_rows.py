@@ -83,15 +83,15 @@ def statement_tables(conn: sqlite3.Connection) -> list[str]:
     return [name for (name,) in conn.execute(query)]
 
 
-def insert_into(table: str, columns: Collection[str]) -> str:
+def insert_into(table: str, columns: Collection[str], how: str = "INSERT") -> str:
     """Return the statement that inserts a row with these columns, for a mapping by name."""
-    return _insert(table, tuple(columns))
+    return _insert(table, tuple(columns), how)
 
 
 @cache
-def _insert(table: str, columns: tuple[str, ...]) -> str:
+def _insert(table: str, columns: tuple[str, ...], how: str) -> str:
     places = ", ".join(f":{name}" for name in columns)
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
+    return f"{how} INTO {table} ({', '.join(columns)}) VALUES ({places})"
 
 
 def update_of(table: str, columns: Collection[str]) -> str:

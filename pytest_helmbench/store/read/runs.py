@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -58,14 +58,18 @@ _ALIKE = """
 """
 _OPEN = """
     SELECT *, token AS id, strftime('%Y-%m-%dT%H:%M:%S+00:00', created_s, 'unixepoch') AS since,
-        strftime('%Y-%m-%dT%H:%M:%S+00:00', created_s + 86400, 'unixepoch') AS until
-    FROM batches WHERE session_id = ? AND state != 'read' ORDER BY rowid DESC
+        strftime('%Y-%m-%dT%H:%M:%S+00:00', created_s + 86400, 'unixepoch') AS until,
+        (SELECT json_group_array(key) FROM json_each(keys) WHERE token || '-' || key NOT IN (
+            SELECT batch FROM calls WHERE batch IS NOT NULL
+                AND run_id IN (SELECT id FROM evaluation_runs WHERE session_id = :session)
+        )) AS pending
+    FROM batches WHERE session_id = :session AND state != 'read' ORDER BY rowid DESC
 """
-_ANSWERED = """
-    SELECT DISTINCT batch FROM calls JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
-    WHERE session_id = ? AND batch IS NOT NULL
+_UUIDS = """
+    SELECT id, uuid FROM evaluation_runs WHERE session_id = :session
+    UNION ALL SELECT evaluation_runs.id, json_extract(value, '$.uuid')
+        FROM evaluation_runs, json_each(settings, '$.merged') WHERE session_id = :session AND type = 'object'
 """
-_UUIDS = "SELECT session_id, uuid, settings FROM evaluation_runs WHERE id = ?"
 _PROGRESS_OUTCOMES = ("passed", "failed", "error", "skipped")
 _PROGRESS_RUNS = """
     SELECT id, status, total_tests, passed_tests, failed_tests, error_tests, skipped_tests, completed_at,
@@ -185,56 +189,41 @@ def _status(
     """Return the status and the batches of a run; one that has ended with calls in batches waits for them."""
     status = true_status(stored, leases.get(session_id), now_s)
     found = [] if status == "complete" else _open_batches(conn, session_id)
-    batches = tuple(_shown(row, calls) for row, answered in found if (calls := row["keys"].keys() - answered))
+    batches = tuple(_shown(row) for row in found if row["pending"])
     is_waiting = status != "running" and any(batch["state"] != "planned" for batch in batches)
     return {"status": "waiting" if is_waiting else status, "batches": batches}
 
 
-def _shown(row: Mapping[str, Any], calls: Collection[str]) -> Mapping[str, JsonValue]:
+def _shown(row: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     host = row["address"].partition("//")[2].partition("/")[0].rpartition("@")[2]
     named = {name: row[name] for name in ("token", "state", "model", "since", "until")}
-    return {**named, "host": host, "calls": len(calls)}
+    return {**named, "host": host, "calls": len(row["pending"])}
 
 
-def open_batches(path: Path, session_id: str) -> list[tuple[Mapping[str, Any], frozenset[str]]]:
+def open_batches(path: Path, session_id: str) -> list[Mapping[str, Any]]:
     """Return the batches of a session that are not read, the newest first.
 
     Returns:
-        Columns by name, the keys of the calls as a mapping; and those keys of which an answer is on record.
-
-    Raises:
-        StoreError: The file cannot be read.
+        Columns by name, and as `pending` the `keys` of the calls without an answer on record.
     """
     with reading(path) as conn:
         return _open_batches(conn, session_id)
 
 
-def _open_batches(
-    conn: sqlite3.Connection, session_id: str
-) -> list[tuple[Mapping[str, Any], frozenset[str]]]:
-    rows = list(named_rows(conn.execute(_OPEN, (session_id,))))
-    read = conn.execute(_ANSWERED, (session_id,)) if rows else ()
-    answered = [str(name).partition("-") for (name,) in read]
+def _open_batches(conn: sqlite3.Connection, session_id: str) -> list[Mapping[str, Any]]:
     return [
-        (
-            {**row, "keys": _json_object(row, "keys")},
-            frozenset(key for token, _, key in answered if token == row["token"]),
-        )
-        for row in rows
+        {**row, "keys": _json_object(row, "keys"), "pending": json.loads(str(row["pending"]))}
+        for row in named_rows(conn.execute(_OPEN, {"session": session_id}))
     ]
 
 
-def session_and_uuids(path: Path, run_id: int) -> tuple[str, tuple[str, ...]]:
-    """Return the session of a run and its UUID, behind that those of the shards' runs that it is made of.
-
-    Raises:
-        StoreError: The file cannot be read.
-    """
+def run_uuids(path: Path, session_id: str) -> Mapping[int, Sequence[str]]:
+    """Return the UUID of each run of a session by its id, behind it those of the shards' runs that it is made of."""
+    found: dict[int, list[str]] = {}
     with reading(path) as conn:
-        session_id, uuid, settings = conn.execute(_UUIDS, (run_id,)).fetchone()
-    merged = json.loads(settings).get("merged")
-    shards = [one for one in merged if isinstance(one, dict)] if isinstance(merged, list) else []
-    return str(session_id), (str(uuid), *(str(one.get("uuid")) for one in shards))
+        for run_id, uuid in conn.execute(_UUIDS, {"session": session_id}):
+            found.setdefault(run_id, []).append(str(uuid))
+    return found
 
 
 def _uncapped(row: Mapping[str, Cell]) -> Mapping[str, Cell]:

@@ -272,12 +272,6 @@ def write_event(conn: sqlite3.Connection, run_id: int, event: Event) -> None:
     conn.execute(insert_into("events", row), row)
 
 
-def replace_batch(conn: sqlite3.Connection, row: Mapping[str, object]) -> None:
-    """Write a batch of calls, in place of an earlier row of its token."""
-    conn.execute("DELETE FROM batches WHERE token = :token", row)
-    conn.execute(insert_into("batches", row), row)
-
-
 def write_run_statement(conn: sqlite3.Connection, run_id: int, statement: RunStatement) -> None:
     """Write the statement of a kind about a run, in place of an earlier one."""
     row = {"run_id": run_id, **statement.cells()}

@@ -14,7 +14,7 @@ from pytest_helmbench.core.threads import start_thread
 from pytest_helmbench.store.database_file import open_database
 from pytest_helmbench.store.fault import FAULTS, StoreError, is_locked, store_error
 from pytest_helmbench.store.leases import RunHeldError
-from pytest_helmbench.store.table_rows import as_json
+from pytest_helmbench.store.table_rows import as_json, insert_into
 from pytest_helmbench.store.write.catalogue import CatalogueIds, write_benchmark, write_llm
 from pytest_helmbench.store.write.record_file import (
     HEARTBEAT_S,
@@ -24,7 +24,6 @@ from pytest_helmbench.store.write.record_file import (
     Task,
     is_loss,
     of_kind,
-    replace_batch,
     write_event,
     write_run_statement,
 )
@@ -225,7 +224,7 @@ class Store:
 
     def record_batch(self, row: Mapping[str, object]) -> None:
         """Keep a batch, in place of the one of its token."""
-        self._put(Task(lambda conn: replace_batch(conn, row), is_loss=True))
+        self._do(insert_into("batches", row, "INSERT OR REPLACE"), row)
 
     def forget_batch(self, token: str) -> None:
         """Delete a batch."""
@@ -307,7 +306,7 @@ class Store:
             self._accepted += 1
             self._wake.notify_all()
 
-    def _do(self, statement: str, row: tuple[object, ...]) -> None:
+    def _do(self, statement: str, row: tuple[object, ...] | Mapping[str, object]) -> None:
         def action(conn: sqlite3.Connection) -> None:
             conn.execute(statement, row)
 
