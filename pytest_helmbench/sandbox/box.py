@@ -304,11 +304,6 @@ class Box:
         return self._engine.name
 
     @property
-    def places(self) -> asyncio.Semaphore:
-        """The engine's places, for `run_joined`."""
-        return self._engine.places
-
-    @property
     def python(self) -> str:
         """The Python of the box, as a command calls it."""
         return self._engine.python(self._spec.image)

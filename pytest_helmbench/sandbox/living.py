@@ -378,12 +378,12 @@ async def _outgrown(archive: IO[bytes], limit_bytes: int, _pid: int) -> str:
 
 
 def _parent(pid: int) -> int | None:
-    return int(_stat(pid)[1]) if _stat(pid) else None
+    return int(fields[1]) if (fields := _stat(pid)) else None
 
 
 def _is_ending(pid: int) -> bool:
     """Return whether a process is about to end: the first one of a box kills all others before it is gone."""
-    return bool(_stat(pid) and int(_stat(pid)[6]) & _EXITS)
+    return bool((fields := _stat(pid)) and int(fields[6]) & _EXITS)
 
 
 def _stat(pid: int) -> list[bytes]:
