@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from pytest_helmbench.core.json_types import JsonObject, decoded_json, json_object, json_objects
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -136,9 +137,11 @@ class OpenAIWire:
 
         unsent = ("OpenAI-Organization", "OpenAI-Project")  # of the environment: not for this server
         omitted: Any = openai.Omit()
+        address = urlsplit(self.endpoint.base_url)
         return openai.OpenAI(
             api_key=self.endpoint.key or "none",
-            base_url=self.endpoint.base_url,
+            base_url=urlunsplit(address._replace(query="")),
+            default_query=dict(parse_qsl(address.query)),
             max_retries=0,
             timeout=_TIMEOUT_S,
             default_headers={**dict.fromkeys(unsent, omitted), **self.endpoint.headers},

@@ -328,19 +328,55 @@ def test_a_resume_alone_asks_singly_what_its_batch_has_not_answered(
     assert _states(pytester.path / "helmbench.db") == ["read"]
 
 
+@pytest.mark.parametrize(("status", "days"), [(410, 0), (404, 32)], ids=["410", "31 days"])
 def test_a_batch_that_its_provider_has_deleted_is_asked_anew_and_counts_as_spent(
-    pytester: pytest.Pytester, batches: BatchProvider
+    pytester: pytest.Pytester, batches: BatchProvider, status: int, days: int
 ) -> None:
     _write(pytester.path, 4, 0)
     bounded = ("--helmbench-max-cost=1", "--helmbench-max-tokens=20")
     _run(pytester.path, batches, "--helmbench-batch=0", *bounded)
-    batches.set(poll_status=410)
+    batches.set(poll_status=status)
+    database = pytester.path / "helmbench.db"
+    _make_older(database, days)
     code, text = _run(pytester.path, batches, "--helmbench-resume", *bounded)
     assert code == 1, text
-    database = pytester.path / "helmbench.db"
     gone = "SELECT count(*), total(reserved_usd) > 0 FROM calls WHERE error LIKE 'batch_gone%' AND unanswered"
     assert rows(database, gone) == [(8, 1)]
     assert (_states(database), batches.batches) == (["read"], 1)
+
+
+def _make_older(database: Path, days: float) -> None:
+    with contextlib.closing(sqlite3.connect(database)) as conn, conn:
+        conn.execute("UPDATE batches SET created_s = created_s - 86400 * ?", (days,))
+
+
+def test_an_address_with_a_query_keeps_it_in_every_request(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path, 2, 0)
+    batches.set(query="api-version=2026-10-01", line_status={"0": 429})
+    address = f"{batches.url}?api-version=2026-10-01"
+    code, text = _run(
+        pytester.path, batches, "--helmbench-batch", f"--helmbench-base-url={address}", "-kP1-B1"
+    )
+    assert code in (0, 1), text
+    assert (batches.batches, batches.single_calls) == (1, 1)
+    assert rows(pytester.path / "helmbench.db", "SELECT count(*) FROM results WHERE score IS NOT NULL") == [
+        (2,)
+    ]
+
+
+def test_where_the_client_itself_cannot_ask_the_model_stops_before_anything_is_sent(
+    pytester: pytest.Pytester, batches: BatchProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(pytester.path, 2, 0)
+    monkeypatch.setenv("ALL_PROXY", "socks9://127.0.0.1:1")
+    code, text = _run(pytester.path, batches, "--helmbench-batch", "-kP1-B1")
+    assert code == 1, text
+    assert "test/good takes no batch at 127.0.0.1" in text
+    assert "socks9" in text
+    assert (batches.batches, batches.single_calls) == (0, 0)
+    assert rows(pytester.path / "helmbench.db", "SELECT count(*) FROM batches") == [(0,)]
 
 
 def test_a_batch_that_a_session_cannot_read_keeps_it_from_asking(

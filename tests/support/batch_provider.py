@@ -212,7 +212,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        state, path = self.state, self.path.partition("?")[0]
+        state, path = self.state, self._path
         if path == "/switch":
             for name, value in json.loads(body).items():
                 state.do("INSERT OR REPLACE INTO switches VALUES (?, ?)", name, json.dumps(value))
@@ -278,7 +278,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, {"error": {"message": "no such path"}})
 
     def do_GET(self) -> None:
-        state, path = self.state, self.path.partition("?")[0]
+        state, path = self.state, self._path
         if path.startswith("/v1/batches/"):
             self._send_batch(path.rpartition("/")[2])
         elif path == "/v1/batches":
@@ -304,6 +304,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, _HTML if state.used_up("html_files") else state.file(path.split("/")[3]))
         else:
             self._send(404, {"error": {"message": "no such path"}})
+
+    @property
+    def _path(self) -> str:
+        """The path; empty for one of `/v1` without the query that is wanted there."""
+        path, _, query = self.path.partition("?")
+        return path if not path.startswith("/v1/") or self.state.switch("query", "") in query else ""
 
     def _send_batch(self, name: str) -> None:
         state = self.state
