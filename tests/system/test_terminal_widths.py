@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from batch_provider import BatchProvider
 from provider import Provider, Request
 from terminal import Terminal
 from trees import category, write_tree
@@ -106,6 +107,28 @@ def test_the_headline_of_a_gate_is_bold_behind_a_mark_in_its_colour(
     assert len(shown[-1]) <= 100
     assert _styles(terminal, mark) == {(colour, True)}
     assert shown[-2].startswith("6 failed, 18 passed")
+
+
+@_widths
+def test_lines_about_batches_fit(tmp_path: Path, columns: int) -> None:
+    entry = f"{{id: {_LONG}1, batch: openai, price: {{input: 1, output: 4}}}}"
+    (tmp_path / "models.yml").write_text(f"models: [{entry}]")
+    pace = "from pytest_helmbench.gateway import batches\nbatches.GATHER_S = batches.FIRST_POLL_S = 0.3\n"
+    (tmp_path / "conftest.py").write_text(pace)
+    seen: set[str] = set()
+    with BatchProvider(tmp_path) as batches:
+        batches.set(takes_s=3600)
+        options = ("--helmbench-models-file=models.yml", "--helmbench-batch=0.05", "-q")
+        terminal = _terminal(tmp_path, batches.url, columns, (f"{_LONG}1",), *options)
+        terminal.watch(lambda: seen.add(terminal.last_line))
+    assert any(re.search(r" · 1 batch: 24 calls, \d+ answered, 0 min$", line) for line in seen), seen
+    assert "answered" not in "\n".join(terminal.lines)
+    lines = _STYLES.sub("", terminal.written.decode()).replace("\r", "").splitlines()
+    ours = [line for line in lines if not re.match("[F=_\\x1b]", line)]
+    assert [line for line in ours if display_width(line) > columns] == []
+    said = " ".join(" ".join(ours).split())
+    assert f"helmbench: batch: {_LONG}1 at 127.0.0.1" in said.replace("- ", "-")
+    assert re.search(r"24 calls are at 127\.0\.0\.1:\d+ until \w{3} \d\d:\d\d; the same command", said)
 
 
 @_widths
