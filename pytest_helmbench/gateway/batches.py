@@ -174,7 +174,7 @@ class _GoneError(Exception):
 
 
 class _NothingAskedError(Exception):
-    """Nothing of a batch was asked; its calls have an `end` all the same."""
+    """Nothing of a batch was asked, so that it can be dropped; `end` is for its calls all the same."""
 
     def __init__(self, end: _End) -> None:
         self.end = end
@@ -324,7 +324,7 @@ class Batches:
         keys = [hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:40] for text in texts]
         return next((key for key in keys if key in self._held), keys[0])
 
-    # Calls of a batch
+    # Calls come to a batch, and leave it
 
     def _begin(self, row: BatchRow, model: str) -> _Batch:
         word, endpoint = self._endpoints[model]
@@ -361,15 +361,15 @@ class Batches:
             batch.row = replace(batch.row, state="read")
             self._record.put(batch.row)
 
-    # From state to state
+    # A batch from state to state
 
     async def _follow(self, batch: _Batch) -> _End:
         """Take a batch from state to state, and return the answers to its calls, or why they wait no longer."""
         try:
             if batch.row.state == "gathering":
-                await self._planned(batch)
+                await self._plan(batch)
             await self._send(batch)
-            return await self._told(batch, partial(self._answers, batch))
+            return await self._told(batch, partial(self._read, batch))
         except _GoneError:
             return {key: BatchAnswer(None, f"{batch.row.token}-{key}") for key in batch.row.keys}
         except _NothingAskedError as nothing:
@@ -383,7 +383,7 @@ class Batches:
         except Exception as error:  # noqa: BLE001 - a call that waits for ever is worse than any error
             return HelmbenchError(f"a fault of the program in a batch: {error!r}")
 
-    async def _planned(self, batch: _Batch) -> None:
+    async def _plan(self, batch: _Batch) -> None:
         """Wait until no call was added for a while, and put the batch on record."""
         while (left_s := batch.grew_at + GATHER_S - time.monotonic()) > 0:  # noqa: ASYNC110 - it moves
             await asyncio.sleep(left_s)
@@ -394,6 +394,7 @@ class Batches:
             raise _NothingAskedError({})
 
     async def _keep(self, batch: _Batch, **changes: Any) -> None:
+        """Change a batch, and return when that is on disk."""
         batch.row = replace(batch.row, **changes)
         self._record.put(batch.row)
         await self._record.stored()
@@ -403,9 +404,9 @@ class Batches:
         own, began, pause_s, said = batch.row.state == "planned", time.monotonic(), 0.0, ""
         while batch.row.state != "out":
             if batch.row.state == "creating":
-                found = await self._found(batch)
+                found = await self._look_for(batch)
                 await self._keep(batch, state="out" if found else "planned", provider_id=found or None)
-            elif not own:
+            elif not own:  # the session that has made it has its bodies
                 raise _NothingAskedError({})
             elif said and time.monotonic() >= min(began + UNREADABLE_S, self._leave_at):
                 raise _NothingAskedError(HelmbenchError(f"its batch could not be sent: {said}"))
@@ -423,6 +424,7 @@ class Batches:
             call.body = b""
 
     async def _create(self, batch: _Batch) -> None:
+        """Upload the calls, and create the batch once it is on record that it may have been created."""
         loop, token = asyncio.get_running_loop(), batch.row.token
 
         def uploaded(input_file: str) -> None:  # in the thread of the request
@@ -433,7 +435,7 @@ class Batches:
         made = await asked(batch.wire, partial(batch.wire.create, token, lines, uploaded))
         await self._keep(batch, state="out", provider_id=made)
 
-    async def _found(self, batch: _Batch) -> str:
+    async def _look_for(self, batch: _Batch) -> str:
         """Return the id of a batch that may have been created; two lists without it, a minute apart: it was not."""
         find = partial(batch.wire.find, batch.row.token, batch.row.input_file or "")
         look = partial(asked, batch.wire, find)
@@ -443,7 +445,7 @@ class Batches:
             found = await self._told(batch, look)
         return found
 
-    async def _answers(self, batch: _Batch) -> Mapping[str, BatchAnswer] | None:
+    async def _read(self, batch: _Batch) -> Mapping[str, BatchAnswer] | None:
         """Return the answers of a batch that has ended; None before it has."""
         seen = batch.seen = await asked(batch.wire, partial(batch.wire.poll, batch.row.provider_id or ""))
         if seen.status == "failed":
