@@ -18,7 +18,9 @@ from pathlib import Path
 import pytest
 import yaml
 from batch_provider import BatchProvider
+from bench_pack_sessions import write_asking_pack
 from commands import helmbench, programs, run_command
+from own_tests import write_own_tests
 from records import final_state
 from sessions import Session, until
 from trees import Part, Tree, category, judged_twice, rows, write_tree
@@ -636,6 +638,36 @@ def test_a_case_that_measures_its_calls_asks_singly(
     code, text = _run(pytester.path, batches, "--helmbench-batch", "-kP9-B1")
     assert code == 0, text
     assert batches.single_calls == (bound != "nothing")
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_own_tests_bench_packs_applications_and_local_servers_ask_singly(
+    pytester: pytest.Pytester, batches: BatchProvider, workers: str
+) -> None:
+    folder = pytester.path
+    write_own_tests(folder, 'def test_says(helmbench_openai):\n    ask(helmbench_openai, "ANSWER: left")\n')
+    write_asking_pack(folder / "pack", {"one": "async () => { await ask('ANSWER: one'); return result(); }"})
+    (folder / "app.py").write_text('def answer(messages):\n    return \'{"answer": "RISK"}\'\n')
+    _write(folder, 2, 1)
+    models = ("--helmbench-model=python:app:answer", "--helmbench-model=test/beside")
+    files = (_JUDGE, "--helmbench-models-file=models.yml", "--helmbench-db=helmbench.db", "--helmbench-batch")
+    paths = ("benchmark", "test_own.py", "pack")
+    session = Session(folder, batches.url, *files, *models, "-q", workers, paths=paths)
+    session.end()
+    asked = """SELECT llms.name, purpose, CASE WHEN calls.code LIKE 'P_-%' THEN 'tree' ELSE calls.code END,
+        count(calls.batch), count(*) FROM calls JOIN evaluation_runs AS runs ON runs.id = run_id
+        JOIN llms ON llms.id = llm_id GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
+    found = rows(folder / "helmbench.db", asked)
+    own = [("pack", "one"), ("case", "test_own.py::test_says")]
+    for model in ("test/good", "python:app:answer", "test/beside"):
+        counts = {tuple(row[1:3]): tuple(row[3:]) for row in found if row[0] == model}
+        assert counts == {
+            ("case", "tree"): (7 if model == "test/good" else 0, 7),
+            ("judge", "tree"): (4, 4),
+            **{key: (0, 1) for key in own},
+        }, session.text
+    said = " ".join(session.text.split())
+    assert "batch: test/good and their judge at 127.0.0.1" in said
 
 
 _WINDOWS: dict[str, tuple[str, dict[str, object], dict[str, object]]] = {
