@@ -360,6 +360,7 @@ class Batches:
         if not batch.calls and batch.row.state == "out":
             batch.row = replace(batch.row, state="read")
             self._record.put(batch.row)
+            self.batches = [one for one in self.batches if one is not batch]  # with its answers
 
     # A batch from state to state
 

@@ -664,7 +664,7 @@ def test_own_tests_bench_packs_applications_and_local_servers_ask_singly(
         assert counts == {
             ("case", "tree"): (7 if model == "test/good" else 0, 7),
             ("judge", "tree"): (4, 4),
-            **{key: (0, 1) for key in own},
+            **dict.fromkeys(own, (0, 1)),
         }, session.text
     said = " ".join(session.text.split())
     assert "batch: test/good and their judge at 127.0.0.1" in said
