@@ -479,7 +479,9 @@ def test_a_run_is_interrupted_when_its_process_is_gone_or_elsewhere_and_silent(p
         assert store.mark_dead_runs_interrupted() == (4,)
 
 
-def test_price_history_speaks_of_answered_calls_by_scenario(store: Store, path: Path) -> None:
+def test_price_history_speaks_of_calls_that_were_answered_singly_by_scenario(
+    store: Store, path: Path
+) -> None:
     assert price_history(path.with_name("none.db"), _DEMO, "test/good") == {}
     (run_id,) = store.open_runs("s", [run_record()])
     costs: tuple[float | None, ...] = (0.5, 1.5, None)
@@ -490,6 +492,7 @@ def test_price_history_speaks_of_answered_calls_by_scenario(store: Store, path: 
         judged = Usage(1, 1, cost_usd=0.25)
         store.record_attempt(attempt(run_id, repetition=number, purpose="judge", usage=judged))
         store.record_attempt(attempt(run_id, repetition=number, reply_key=None, error="timeout"))
+        store.record_attempt(attempt(run_id, repetition=number, sequence=2, batch="T-K", usage=judged))
         store.record_result(result(run_id, repetition=number))
     store.flush()
 
