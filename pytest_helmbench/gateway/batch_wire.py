@@ -137,15 +137,17 @@ class OpenAIWire:
 
         unsent = ("OpenAI-Organization", "OpenAI-Project")  # of the environment: not for this server
         omitted: Any = openai.Omit()
-        address = urlsplit(self.endpoint.base_url)
+        address, headers = urlsplit(self.endpoint.base_url), self.endpoint.headers
+        authorized = "authorization" in map(str.lower, headers)  # as for a single call, or the client's own
+        drop: Any = [] if authorized else [lambda request: request.headers.pop("Authorization", None)]
         return openai.OpenAI(
             api_key=self.endpoint.key or "none",
             base_url=urlunsplit(address._replace(query="")),
             default_query=dict(parse_qsl(address.query)),
             max_retries=0,
             timeout=_TIMEOUT_S,
-            default_headers={**dict.fromkeys(unsent, omitted), **self.endpoint.headers},
-            http_client=openai.DefaultHttpxClient(follow_redirects=False),
+            default_headers={**dict.fromkeys(unsent, omitted), **headers},
+            http_client=openai.DefaultHttpxClient(follow_redirects=False, event_hooks={"request": drop}),
         )
 
     def create(self, token: str, lines: Mapping[str, bytes], uploaded: Callable[[str], object]) -> str:
@@ -179,7 +181,7 @@ class OpenAIWire:
 
     def poll(self, batch_id: str) -> BatchState:
         found = self._get(f"/batches/{batch_id}", {})
-        status = _text(found.get("status"), "status")
+        status = _text(found.get("status"), "status").lower()  # Azure has shown them with capitals
         answered = json_object(found.get("request_counts")).get("completed")
         output, errors = (found.get(name) for name in ("output_file_id", "error_file_id"))
         if status in _ENDED and not output and (answered or (status == "completed" and not errors)):

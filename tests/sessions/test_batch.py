@@ -352,7 +352,7 @@ def _make_older(database: Path, days: float) -> None:
         conn.execute("UPDATE batches SET created_s = created_s - 86400 * ?", (days,))
 
 
-def test_an_address_with_a_query_keeps_it_in_every_request(
+def test_a_server_as_azure_gets_query_and_headers_of_a_single_call_and_may_write_states_with_capitals(
     pytester: pytest.Pytester, batches: BatchProvider
 ) -> None:
     _write(pytester.path, 2, 0)
@@ -362,7 +362,7 @@ def test_an_address_with_a_query_keeps_it_in_every_request(
         pytester.path, batches, "--helmbench-batch", f"--helmbench-base-url={address}", "-kP1-B1"
     )
     assert code in (0, 1), text
-    assert (batches.batches, batches.single_calls) == (1, 1)
+    assert (batches.batches, batches.single_calls) == (1, 1), text
     assert rows(pytester.path / "helmbench.db", "SELECT count(*) FROM results WHERE score IS NOT NULL") == [
         (2,)
     ]

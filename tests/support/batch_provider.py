@@ -194,6 +194,8 @@ class _State:
         end = batch.pop("end")
         is_over = self.now >= at + float(self.switch("takes_s", 0.2))
         batch["status"] = end if is_over else "in_progress"
+        if self.switch("query"):
+            batch["status"] = batch["status"].capitalize()
         if end != "failed" or not is_over:
             batch["errors"] = None
         if not is_over or looks <= int(self.switch("null_output", 0)):
@@ -307,9 +309,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     @property
     def _path(self) -> str:
-        """The path; empty for one of `/v1` without the query that is wanted there."""
+        """The path; empty for one of `/v1` without the query, or with the key's header, where that is not wanted."""
         path, _, query = self.path.partition("?")
-        return path if not path.startswith("/v1/") or self.state.switch("query", "") in query else ""
+        wanted = self.state.switch("query", "")
+        known = wanted in query and not (wanted and "Authorization" in self.headers)
+        return path if known or not path.startswith("/v1/") else ""
 
     def _send_batch(self, name: str) -> None:
         state = self.state
