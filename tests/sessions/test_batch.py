@@ -20,9 +20,11 @@ import yaml
 from batch_provider import BatchProvider
 from bench_pack_sessions import write_asking_pack
 from commands import helmbench, programs, run_command
+from engines import Running
 from own_tests import write_own_tests
 from records import final_state
 from sessions import Session, until
+from task_folders import write_task
 from trees import Part, Tree, category, judged_twice, rows, write_tree
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "ci.md"
@@ -668,6 +670,28 @@ def test_own_tests_bench_packs_applications_and_local_servers_ask_singly(
         }, session.text
     said = " ".join(session.text.split())
     assert "batch: test/good and their judge at 127.0.0.1" in said
+
+
+def test_an_agent_asks_singly_and_its_task_is_done_meanwhile(
+    pytester: pytest.Pytester, batches: BatchProvider, podman: Running
+) -> None:
+    assert podman.image
+    _write(pytester.path, 2, 1)
+    write_task(pytester.path / "tasks" / "answer")
+    batches.set(takes_s=3600)
+    files = (
+        _JUDGE,
+        "--helmbench-models-file=models.yml",
+        "--helmbench-db=helmbench.db",
+        "--helmbench-batch=0",
+    )
+    session = Session(pytester.path, batches.url, *files, "-q", "-n0", paths=("benchmark", "tasks"))
+    session.end()
+    assert "singly: 1 case of task_folder" in " ".join(session.text.split())
+    outcomes = "SELECT outcome, count(*) FROM results GROUP BY 1 ORDER BY 1"
+    assert rows(pytester.path / "helmbench.db", outcomes) == [("failed", 1), ("skipped", 5)], session.text
+    asked = "SELECT count(*) > 0, count(batch) FROM calls"
+    assert rows(pytester.path / "helmbench.db", asked) == [(1, 0)]
 
 
 _WINDOWS: dict[str, tuple[str, dict[str, object], dict[str, object]]] = {
