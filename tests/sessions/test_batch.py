@@ -346,6 +346,7 @@ def test_a_batch_that_its_provider_has_deleted_is_asked_anew_and_counts_as_spent
     assert code == 1, text
     gone = "SELECT count(*), total(reserved_usd) > 0 FROM calls WHERE error LIKE 'batch_gone%' AND unanswered"
     assert rows(database, gone) == [(8, 1)]
+    assert batches.single_calls == 16  # with eight of the judge
     assert (_states(database), batches.batches) == (["read"], 1)
 
 
