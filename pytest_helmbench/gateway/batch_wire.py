@@ -174,9 +174,10 @@ class OpenAIWire:
                 named = json_object(row.get("metadata")).get("helmbench")
                 if row.get("input_file_id") == input_file or named == token:
                     return _text(row.get("id"), "id")
-            if not rows or not page.get("has_more"):
-                return ""
-            query["after"] = _text(rows[-1].get("id"), "id")
+            last = _text(rows[-1].get("id"), "id") if rows else ""
+            if not last or page.get("has_more") is False or last == query.get("after"):
+                return ""  # a page that does not say whether it is the last one proves nothing
+            query["after"] = last
         raise WireError("the list of batches does not end")
 
     def poll(self, batch_id: str) -> BatchState:

@@ -168,6 +168,12 @@ _SWITCHES: dict[str, dict[str, object]] = {
     "create not stored": {"refused_creates": 1},
     "lists late": {"lost_creates": 1, "late_lists": 1},
     "strangers": {"strangers": True, "lost_creates": 1},
+    "lists that do not say that they go on": {
+        "strangers": True,
+        "lost_creates": 1,
+        "quiet_lists": True,
+        "page": 1,
+    },
     "messy results": {"messy": True},
     "lines of 429 and 500, one missing": {"line_status": {"0": 429, "1": 500, "2": 0}},
     "no output at first": {"null_output": 2},
@@ -207,7 +213,7 @@ def test_faults_of_a_provider_change_no_verdict_and_bill_nothing_twice(
     single_calls, sentence = _SEEN.get(switch, (0, ""))
     monkeypatch.setenv("BATCH_PACE_S", "0.1")
     _write(pytester.path, 4, 2)
-    batches.set(**_SWITCHES[switch], page=2)
+    batches.set(**{"page": 2, **_SWITCHES[switch]})
     code, text = _run(pytester.path, batches, "--helmbench-batch")
     assert code == 1, text
     assert set(batches.billed.values()) == {1}

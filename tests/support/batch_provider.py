@@ -298,7 +298,7 @@ class _Handler(BaseHTTPRequestHandler):
                 {
                     "object": "list",
                     "data": page,
-                    "has_more": len(page) < len(shown),
+                    **({} if state.switch("quiet_lists") else {"has_more": len(page) < len(shown)}),
                     "last_id": page[-1]["id"] if page else None,
                 },
             )
