@@ -570,6 +570,7 @@ def test_a_model_without_batches_ends_the_session_before_any_call(
     )
     assert code == 4, text
     assert "openai/gpt-4o-mini has no batch at openrouter" in text
+    assert "helmbench: batch:" not in text
     code, text = _run(pytester.path, batches, "--helmbench-batch", "-x")
     assert (code, batches.batches, batches.single_calls) == (4, 0, 0), text
     assert "-x stops at a failure, and a batch is asked as a whole; nothing was called" in text

@@ -227,6 +227,8 @@ class Announcer:
         """
         coordinator = self._coordinator
         self._check_gates(plan)
+        if not plan.dry:
+            self._check_batches()
         if coordinator.settings.wants_reports and not plan.dry:
             from pytest_helmbench.pytest_side.say.report_files import refuse_unwritable
 
@@ -251,7 +253,6 @@ class Announcer:
         if plan.dry:
             return
         self._check_routes(coordinator.runs.left(plan))
-        self._check_batches()
         budget_usd = coordinator.budget_usd(plan)
         if budget_usd is not None:
             self._check_budget(plan, budget_usd)
