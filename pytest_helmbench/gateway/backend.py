@@ -49,7 +49,7 @@ class ReplyQuery:
         repetition: From 1; another repetition is another request.
         request_hash: SHA-256 (hex) of the body, which may name the same model at two servers.
         address: Where it is asked; None where no reply of another run may replace this one.
-        judge: The same of a marking model; None for other calls.
+        judge: Id of a marking model; None for other calls.
     """
 
     run_id: int

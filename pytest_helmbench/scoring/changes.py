@@ -195,7 +195,7 @@ def change_interval(
     """Return the interval of the sum of the changes by its CR2 standard error, cut to what a score can do.
 
     Args:
-        total: Their sum.
+        total: Sum of the changes.
         tail: Share that lies beyond each end: 0.05 for a 90 % interval.
     """
     if len(changes) < 2 or any(share == 1 for share in shares):

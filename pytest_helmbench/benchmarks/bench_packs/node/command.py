@@ -91,7 +91,7 @@ class BridgePlace:
     """Where a pack is and may write. All paths are absolute.
 
     Args:
-        entry: The module that it names.
+        entry: The module that the manifest names.
         home: Where its processes start, with their temporary files; it exists, and goes with the session.
         data_dir: Its own, kept, and there once it runs; `cache_dir` and `runs_dir` likewise.
     """
