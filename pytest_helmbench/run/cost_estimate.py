@@ -60,7 +60,7 @@ def price_span(
     calls = Counter({code: -(-count * run.calls // max(1, run.tests)) for code, count in cases.items()})
     benchmark = BenchmarkKey(loaded.outline.name, loaded.outline.kind, place_of(loaded.root, db))
     history = _history(db, benchmark, run.model, "case")
-    batched = max(0.0, 1 - sum(run.singly.values()) / max(1, run.tests))
+    batched = 1 - sum(map(len, run.singly.values())) / max(1, of_scenario.total())
     own = _span(target.model, calls, run.prompt_tokens, run.max_tokens, history)
     if own is not None:
         own *= 1 - batched * (1 - shares.get(target.model.entry.id, 1))

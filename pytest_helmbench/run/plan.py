@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -41,7 +41,7 @@ class PlannedRun:
         packed_codes: The planned case codes, one per line, compressed.
         places: Hosts, and variables of keys, where prompts do not go to a provider's own server.
         open_ended: Some of its cases may ask more than that: tools, packs and agents decide that themselves.
-        singly: Cases that go in no batch, counted by family.
+        singly: Codes of the cases that go in no batch, by family.
         broken: Cases of its benchmark that were selected and cannot run.
     """
 
@@ -62,7 +62,7 @@ class PlannedRun:
     packed_codes: bytes
     later_calls: int = 0
     open_ended: bool = False
-    singly: Mapping[str, int] = field(default_factory=dict)
+    singly: Mapping[str, Collection[str]] = field(default_factory=dict)
     may_ask_judge: bool = False
     places: tuple[str, ...] = ()
     broken: tuple[BrokenCase, ...] = ()
@@ -102,7 +102,7 @@ class PlannedRun:
             evaluations=round(self.evaluations * share),
             judge_calls=repeat * verdicts * len(self.judges),
             unasked=round(self.unasked * share),
-            singly={family: round(count * share) for family, count in self.singly.items()},
+            singly={family: {*codes} & {*alone} for family, alone in self.singly.items()},
             prompt_tokens=round(self.prompt_tokens * share),
             judge_prompt_tokens=round(self.judge_prompt_tokens * share),
             may_ask_judge=self.may_ask_judge and bool(codes),
@@ -176,7 +176,7 @@ def plan_jobs(
     """
     counts: dict[Target, Counter[str]] = {}
     codes: dict[Target, dict[str, None]] = {}
-    singly: dict[Target, Counter[str]] = {}
+    singly: dict[Target, dict[str, set[str]]] = {}
     for job in jobs:
         count = counts.setdefault(job.target, Counter())
         codes.setdefault(job.target, {})[job.code] = None
@@ -189,7 +189,7 @@ def plan_jobs(
         count["later_calls"] += job.calls - 1
         count["open_ended"] += job.is_open_ended
         if job.goes_singly:
-            singly.setdefault(job.target, Counter())[job.family] += 1
+            singly.setdefault(job.target, {}).setdefault(job.family, set()).add(job.code)
         count["judge"] += judge_calls
         count["may_ask_judge"] += job.may_ask_judge
         if verdicts and not (judges and all(judge.usable for judge in judges)):

@@ -584,7 +584,8 @@ def test_the_first_line_says_both_prices_and_what_goes_singly(
     write_tree(pytester.path / "benchmark", {"P9-B1-S1": measured})
     models = _MODELS.format("openai") + "  - {id: openai/gpt-4o-mini, batch: openai}\n"
     (pytester.path / "models.yml").write_text(models, encoding="utf-8")
-    _, text = _run(pytester.path, batches, "--helmbench-batch=0", "--helmbench-model=openai/gpt-4o-mini")
+    asked = ("--helmbench-batch=0", "--helmbench-model=openai/gpt-4o-mini")
+    _, text = _run(pytester.path, batches, *asked)
     cost = r"about ([\d.]+) instead of ([\d.]+) USD \(half the price is assumed of test/good, test/judge\)"
     said = re.search(
         rf"batch: test/good and openai/gpt-4o-mini and their judge at 127.0.0.1:\d+, {cost}, within 24 h;"
@@ -593,6 +594,9 @@ def test_the_first_line_says_both_prices_and_what_goes_singly(
     )
     assert said, text
     assert 0.5 < float(said[1]) / float(said[2]) < 0.6
+    _, text = _run(pytester.path, batches, *asked, "--helmbench-resume")
+    assert "their judge at" in text
+    assert "singly" not in text
     _, text = _run(pytester.path, batches, "--helmbench-batch=0", "-kP9")
     assert "batch: test/good at" in text
     assert "within 24 h; singly: 1 case of latency_below" in " ".join(text.split())

@@ -293,9 +293,11 @@ class Announcer:
             whose = "" if len(assumed) == len(shares) else f" of {listed(assumed)}"
             cost = f", about {usd(span.expected)} instead of {usd(alone.expected)} USD"
             cost += f" (half the price is assumed{whose})" if assumed else ""
-        families = sum((Counter(run.singly) for run in plan.runs), Counter[str]())
+        families = Counter[str]()
+        for run in plan.runs:
+            families.update({family: len(codes) for family, codes in run.singly.items()})
         alone_names = by_host.pop("", [])
-        alone_names += [f"{count_text(count, 'case')} of {family}" for family, count in families.items()]
+        alone_names += [f"{count_text(count, 'case')} of {name}" for name, count in families.items() if count]
         asked = " and ".join(f"{' and '.join(names)} at {host}" for host, names in by_host.items())
         singly = f"; singly: {', '.join(alone_names)}" if alone_names else ""
         return f"helmbench: batch: {f'{asked}{cost}, within 24 h' if asked else 'none'}{singly}"
