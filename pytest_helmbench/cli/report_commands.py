@@ -124,7 +124,7 @@ def _standing(refs: Sequence[RunRef], reports: Sequence[RunReport], gates: Gates
     scores = {name: one.score for name, one in named.items()}
     if gates is not None:
         return headline(gates.judge(scores, cases=cases))
-    kept = gates_of_session(reports[0].detail.settings if reports else {})
+    kept = gates_of_session(details[0]) if details else Gates((), None)
     compared = {name: one.comparison for name, one in named.items() if one.comparison is not None}
     counts = RunCounts.sum(one.counts for one in reports)
     left = sum(one.planned - one.judged for one in cases.values()) - counts.reasons["not_trusted"]

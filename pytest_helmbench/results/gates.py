@@ -20,6 +20,7 @@ from pytest_helmbench.scoring.thresholds import (
 if TYPE_CHECKING:
     from pytest_helmbench.results.baselines import BaselineAsked
     from pytest_helmbench.results.comparing import RunComparison
+    from pytest_helmbench.store.read.runs import RunDetail
     from pytest_helmbench.store.read.score_facts import RunFacts
 
 
@@ -143,11 +144,11 @@ class GateReport:
         return bool(self.runs) and all(run.holds for run in self.runs)
 
 
-def gates_of_session(settings: Mapping[str, object]) -> Gates:
-    """Return the gates that a run was made with; none where its version read thresholds otherwise."""
-    score, coverage = (str(settings.get(name) or "") for name in ("min_score", "min_coverage"))
+def gates_of_session(run: RunDetail) -> Gates:
+    """Return the gates of a run; none while it waits for batches, or where its version read thresholds otherwise."""
+    score, coverage = (str(run.settings.get(name) or "") for name in ("min_score", "min_coverage"))
     try:
-        return read_gates(score, coverage)
+        return read_gates(score, coverage) if run.status != "waiting" else Gates((), None)
     except ThresholdError:
         return Gates((), None)
 

@@ -603,6 +603,25 @@ def test_the_first_line_says_both_prices_and_what_goes_singly(
     assert "instead of" not in text
 
 
+def test_no_gate_is_decided_before_all_is_collected(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path, 2, 1)
+    measured = Tree(("evaluation:", *(f"  {line}" for line in _FAST)), None, {"PT1": Part("ANSWER: done", 5)})
+    write_tree(pytester.path / "benchmark", {"P9-B1-S1": measured})
+    gate = ("--helmbench-min-score=0.99", "-kP1-B1 or P9")
+    code, text = _run(pytester.path, batches, "--helmbench-batch=0", *gate)
+    assert code == 0, text
+    for form in ("html", "markdown"):
+        report = run_command(pytester, "report", f"--format={form}").stdout.str()
+        assert "100.0 %" in report
+        assert "FAILS" not in report + text
+    code, text = _run(pytester.path, batches, "--helmbench-resume", *gate)
+    assert code == 1, text
+    assert "FAILS" in text
+    assert "FAILS" in run_command(pytester, "report", "--format=html").stdout.str()
+
+
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_ctrl_c_waits_for_no_batch_and_a_resume_collects_it(
     pytester: pytest.Pytester, batches: BatchProvider, workers: str

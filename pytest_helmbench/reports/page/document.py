@@ -278,7 +278,7 @@ class CaseLine(NamedTuple):
 def gates(report: RunReport) -> RunGates:
     """Return how a run stands to the thresholds that its session was given."""
     model, cases = report.detail.model, JudgedCases(report.counts.judged, report.detail.total_tests)
-    asked = gates_of_session(report.detail.settings)
+    asked = gates_of_session(report.detail)
     return asked.judge({model: report.score}, cases={model: cases}).runs[0]
 
 
