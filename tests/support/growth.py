@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -20,7 +21,7 @@ def grows_in_proportion(work: Callable[[_Input], object], made: Callable[[int], 
     """Return whether `work` of a `length` costs about eight times as much CPU time as work of an eighth of it.
 
     `length` is such that cost that grows with its square takes seconds: a tenth of a second is never too much.
-    The least of several tries counts where load or a collection of garbage lies upon one of them.
+    The least of several tries counts where load lies upon one of them.
     """
     short_s = long_s = float("inf")
     for _ in range(_TRIES):
@@ -34,6 +35,12 @@ def grows_in_proportion(work: Callable[[_Input], object], made: Callable[[int], 
 
 
 def _cost_s(work: Callable[[_Input], object], given: _Input) -> float:
-    start = time.thread_time()
-    work(given)
-    return time.thread_time() - start
+    collects = gc.isenabled()
+    gc.disable()  # it would walk through all that earlier tests have left
+    try:
+        start = time.thread_time()
+        work(given)
+        return time.thread_time() - start
+    finally:
+        if collects:
+            gc.enable()
