@@ -357,10 +357,11 @@ class Batches:
         if batch is None:
             return
         self._limiter.give_back(batch.calls.pop(key).permit)
-        if not batch.calls and batch.row.state == "out":
-            batch.row = replace(batch.row, state="read")
-            self._record.put(batch.row)
+        if not batch.calls:
             self.batches = [one for one in self.batches if one is not batch]  # with its answers
+            if batch.row.state == "out":
+                batch.row = replace(batch.row, state="read")
+                self._record.put(batch.row)
 
     # A batch from state to state
 
@@ -380,9 +381,11 @@ class Batches:
             self._record.drop(batch.row.token)
             return nothing.end
         except HelmbenchError as error:
-            return error
+            end = error
         except Exception as error:  # noqa: BLE001 - a call that waits for ever is worse than any error
-            return HelmbenchError(f"a fault of the program in a batch: {error!r}")
+            end = HelmbenchError(f"a fault of the program in a batch: {error!r}")
+        self._limiter.leave(InBatchError("its call waits for money that calls in batches hold"))
+        return end
 
     async def _plan(self, batch: _Batch) -> None:
         """Wait until no call was added for a while, and put the batch on record."""
@@ -503,7 +506,6 @@ class Batches:
         left_s = self._leave_at - time.monotonic()
         await asyncio.sleep(max(0.0, min(pause_s, left_s)))
         if left_s < pause_s:
-            self._limiter.leave(InBatchError("its call waits for money that calls in batches hold"))
             until = _end_of_window(batch.row.created_s)
             raise InBatchError(f"its call is in a batch until {until}; --helmbench-resume collects it")
 

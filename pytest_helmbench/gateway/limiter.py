@@ -276,23 +276,29 @@ class Limiter:
             RefusedError: The budget cannot pay it, or the model or the session sends nothing more (and its kinds).
         """
         state = self._states[request.model]
+        if self._cost_in_batch(state, request) is None:
+            return None
         async with self._reserving:
-            while True:
-                if (refusal := self._refusal(state)) is not None:
-                    raise refusal
-                cost = self._cost(state, request, -1)
-                if cost is None:
-                    return None
-                cost *= state.limits.batch_share or HALF
-                if not self.budget.can_ever_pay(cost):
-                    self.refused_for_budget += 1
-                    raise BudgetSpentError(self._spent_sentence(cost))
+            while (cost := self._cost_in_batch(state, request)) is not None:
                 if self.budget.can_pay_now(cost):
                     return self.hold(request, cost)
                 if self.nothing_returns is not None:
                     raise self.nothing_returns
                 self._returned.clear()
                 await self._returned.wait()
+        return None
+
+    def _cost_in_batch(self, state: _ModelState, request: PermitRequest) -> float | None:
+        if (refusal := self._refusal(state)) is not None:
+            raise refusal
+        cost = self._cost(state, request, -1)
+        if cost is None:
+            return None
+        cost *= state.limits.batch_share or HALF
+        if not self.budget.can_ever_pay(cost):
+            self.refused_for_budget += 1
+            raise BudgetSpentError(self._spent_sentence(cost))
+        return cost
 
     def hold(self, request: PermitRequest, usd: float, units: int = 0) -> Permit:
         """Reserve a sum, whatever is left; a call in a batch takes no place."""
@@ -400,6 +406,7 @@ class Limiter:
     def _stop(self, state: _ModelState, sentence: str) -> None:
         if state.stopped is None:
             state.stopped = sentence
+            self._returned.set()
             self._refuse_all(state, ModelStoppedError(sentence))
             self._on_model_stopped(state.limits.model, sentence)
 

@@ -530,6 +530,20 @@ def test_a_budget_holds_and_what_it_cannot_pay_is_skipped(
     assert recorded == pytest.approx(spent_usd)
 
 
+def test_no_call_waits_for_the_money_of_a_batch_that_cannot_be_read(
+    pytester: pytest.Pytester, batches: BatchProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BATCH_PACE_S", "0.1")
+    _write(pytester.path, 12, 0)
+    batches.set(poll_status=401)
+    bounded = ("--helmbench-max-tokens=20", "--helmbench-max-cost=0.0005")
+    code, text = _run(pytester.path, batches, "--helmbench-batch", "-kP1-B1", *bounded)
+    assert code == 1, text
+    assert "its call waits for money that calls in batches hold" in text
+    assert rows(pytester.path / "helmbench.db", "SELECT DISTINCT reason FROM results") == [("in_batch",)]
+    assert (batches.batches, batches.single_calls) == (1, 0)
+
+
 @pytest.mark.parametrize(
     "faults",
     [{"line_status": {"0": 400}, "missing_polls": 2, "refused_creates": 1}, {"failed_batches": 1}],
