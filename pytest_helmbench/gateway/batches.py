@@ -476,6 +476,8 @@ class Batches:
 
         Raises:
             InBatchError: For ten minutes, it did not know the batch or the key; or the client cannot ask.
+            RefusedError: The session has ended, or waits no longer.
+            _GoneError: The batch was deleted.
         """
         silent_since, lost_since, pause_s = time.monotonic(), inf, FIRST_POLL_S
         while True:
