@@ -301,7 +301,7 @@ def job_summary(headline: Headline | None, found: ReportedRuns) -> str:
     """Return headline, comparisons, the worst failures, then everything else behind a click; no prompts or replies.
 
     Returns:
-        At most `LONGEST` bytes: tables are cut, and the breakdowns left out where even so there is no room.
+        At most `LONGEST` bytes: tables are cut, and the breakdowns left out where they still do not fit.
     """
     first = _report_head(found, headline) + "".join(f"{line}\n" for line in _worst(found.runs))
     room = LONGEST - len(first.encode()) - 200

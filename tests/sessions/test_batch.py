@@ -64,6 +64,12 @@ def _write(folder: Path, cases: int = 6, talks: int = 3) -> None:
     (folder / "models.yml").write_text(_MODELS.format("openai"), encoding="utf-8")
 
 
+def _write_measured(folder: Path, rule: tuple[str, ...]) -> None:
+    """Add a case that is judged by how its call went, or by what the rule says."""
+    evaluation = ("evaluation:", *(f"  {line}" for line in rule))
+    write_tree(folder / "benchmark", {"P9-B1-S1": Tree(evaluation, None, {"PT1": Part("ANSWER: done", 5)})})
+
+
 def _run(folder: Path, provider: BatchProvider, *arguments: str, db: str = "helmbench.db") -> tuple[int, str]:
     session = _session(folder, provider, *arguments, db=db)
     return session.end(), session.text
@@ -594,8 +600,7 @@ def test_the_first_line_says_both_prices_and_what_goes_singly(
     pytester: pytest.Pytester, batches: BatchProvider
 ) -> None:
     _write(pytester.path, 2, 1)
-    measured = Tree(("evaluation:", *(f"  {line}" for line in _FAST)), None, {"PT1": Part("ANSWER: done", 5)})
-    write_tree(pytester.path / "benchmark", {"P9-B1-S1": measured})
+    _write_measured(pytester.path, _FAST)
     models = _MODELS.format("openai") + "  - {id: openai/gpt-4o-mini, batch: openai}\n"
     (pytester.path / "models.yml").write_text(models, encoding="utf-8")
     asked = ("--helmbench-batch=0", "--helmbench-model=openai/gpt-4o-mini")
@@ -621,8 +626,7 @@ def test_no_gate_is_decided_before_all_is_collected(
     pytester: pytest.Pytester, batches: BatchProvider
 ) -> None:
     _write(pytester.path, 2, 1)
-    measured = Tree(("evaluation:", *(f"  {line}" for line in _FAST)), None, {"PT1": Part("ANSWER: done", 5)})
-    write_tree(pytester.path / "benchmark", {"P9-B1-S1": measured})
+    _write_measured(pytester.path, _FAST)
     gate = ("--helmbench-min-score=0.99", "-kP1-B1 or P9")
     code, text = _run(pytester.path, batches, "--helmbench-batch=0", *gate)
     assert code == 0, text
@@ -679,9 +683,7 @@ def test_a_case_that_measures_its_calls_asks_singly(
     pytester: pytest.Pytester, batches: BatchProvider, bound: str
 ) -> None:
     _write(pytester.path)
-    talk = {"PT1": Part("ANSWER: done", 5)}
-    evaluation = ("evaluation:", *(f"  {line}" for line in _BOUNDED[bound]))
-    write_tree(pytester.path / "benchmark", {"P9-B1-S1": Tree(evaluation, None, talk)})
+    _write_measured(pytester.path, _BOUNDED[bound])
     code, text = _run(pytester.path, batches, "--helmbench-batch", "-kP9-B1")
     assert code == 0, text
     assert batches.single_calls == (bound != "nothing")

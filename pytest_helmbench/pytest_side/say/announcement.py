@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -405,9 +405,9 @@ class Announcer:
         refuse_unknown_floors(self._coordinator, plan)
 
 
-def _batch_shares(coordinator: Coordinator, targets: Iterable[Target]) -> dict[str, float | None]:
+def _batch_shares(coordinator: Coordinator, targets: Sequence[Target]) -> dict[str, float | None]:
     """Return the models whose calls go in batches, each with its part of the price; None where no list says it."""
-    settings, targets = coordinator.settings, tuple(targets)
+    settings = coordinator.settings
     if settings.batch is None:
         return {}
     limits = model_limits(targets, settings)
