@@ -314,8 +314,8 @@ class Coordinator:
 
     @property
     def waiting_words(self) -> str:
-        """Which calls the session has left in batches, for people; empty for none."""
-        return "" if self.batches is None else self.batches.waiting_words
+        """Which calls a resume collects from batches, for people; empty for none, as where their cases have changed."""
+        return "" if self.batches is None or self.runs.all_complete else self.batches.waiting_words
 
     def batch_sentences(self) -> list[str]:
         """Return sentences about batches, each once. From any thread."""

@@ -57,6 +57,7 @@ class SessionRuns:
         self._settings = settings
         self._hidden = hidden
         self.session_id = ""
+        self.all_complete = False
         self.store: Store | None = None
         """The database; None in a dry run and before `open`."""
         self.plan: Plan | None = None
@@ -231,13 +232,15 @@ class SessionRuns:
             return
         self.store.heartbeat()  # its writer looks whether the file still stands where it is read
         self.store.flush(tick)
+        complete: list[bool] = []
         for run_id in self.tallies:
             scored = self._scored(self.store, run_id)
-            complete = scored is not None and self._is_complete(run_id, scored)
-            status = "complete" if complete else "interrupted" if interrupted else "partial"
+            complete.append(scored is not None and self._is_complete(run_id, scored))
+            status = "complete" if complete[-1] else "interrupted" if interrupted else "partial"
             if scored is not None:
                 self.scored[run_id] = scored
             self.store.close_run(run_id, run_totals(status, utc_now(), scored))
+        self.all_complete = all(complete)
         self.store.close(tick)
 
     def losses(self, benchmark: str, model: str) -> Losses:

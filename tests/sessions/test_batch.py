@@ -640,6 +640,18 @@ def test_no_gate_is_decided_before_all_is_collected(
     assert "FAILS" in run_command(pytester, "report", "--format=html").stdout.str()
 
 
+def test_a_case_that_changed_since_it_was_sent_is_asked_anew_and_its_old_call_is_not_announced(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path, 2, 0)
+    _, text = _run(pytester.path, batches, "--helmbench-batch=0", "-kP1-B1")
+    assert "2 calls are at 127.0.0.1" in text
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
+    _, text = _run(pytester.path, batches, "--helmbench-batch", "--helmbench-resume", "-kP1-B1")
+    assert "collects" not in text
+    assert sum(batches.billed.values()) == 3
+
+
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_ctrl_c_waits_for_no_batch_and_a_resume_collects_it(
     pytester: pytest.Pytester, batches: BatchProvider, workers: str
