@@ -168,8 +168,12 @@ def budget_bounds(plan: Plan, targets: Targets) -> Mapping[int, Sequence[str]]:
     return {tokens: tuple(models) for tokens, models in bounds.items()}
 
 
-def least_call(plan: Plan, targets: Targets) -> LeastCall | None:
-    """Return the call that may cost least; None where a price or a bound is unknown, or nothing is to be paid."""
+def least_call(plan: Plan, targets: Targets, shares: Mapping[str, float]) -> LeastCall | None:
+    """Return the call that may cost least; None where a price or a bound is unknown, or nothing is to be paid.
+
+    Args:
+        shares: As for `price_span`.
+    """
     found = []
     for run in plan.runs:
         entry, endpoint = targets[run.key].model.entry, targets[run.key].model.endpoint
@@ -182,7 +186,8 @@ def least_call(plan: Plan, targets: Targets) -> LeastCall | None:
         if price is None or tokens is None:
             return None
         prompt = run.prompt_tokens * CHARACTERS_PER_TOKEN // run.calls  # as many tokens as it may have
-        found.append(LeastCall(entry.id, tokens, price.most_usd(prompt, tokens)))
+        usd = price.most_usd(prompt, tokens) * shares.get(entry.id, 1)
+        found.append(LeastCall(entry.id, tokens, usd))
     return min(found, key=lambda call: call.usd, default=None)
 
 

@@ -536,6 +536,18 @@ def test_a_budget_holds_and_what_it_cannot_pay_is_skipped(
     assert recorded == pytest.approx(spent_usd)
 
 
+def test_a_budget_that_pays_a_call_in_a_batch_alone_is_enough(
+    pytester: pytest.Pytester, batches: BatchProvider
+) -> None:
+    _write(pytester.path, 1, 0)
+    bounded = ("--helmbench-max-tokens=1000", "--helmbench-max-cost=0.003", "-kP1-B1")
+    code, text = _run(pytester.path, batches, *bounded)
+    assert (code, "cannot pay one call" in text) == (4, True), text
+    code, text = _run(pytester.path, batches, "--helmbench-batch", *bounded)
+    assert code == 0, text
+    assert (batches.batches, batches.single_calls) == (1, 0)
+
+
 def test_no_call_waits_for_the_money_of_a_batch_that_cannot_be_read(
     pytester: pytest.Pytester, batches: BatchProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:

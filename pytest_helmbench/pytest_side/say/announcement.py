@@ -327,8 +327,9 @@ class Announcer:
     def _check_budget(self, plan: Plan, budget_usd: float) -> None:
         """Refuse a budget that cannot pay one call."""
         coordinator = self._coordinator
-        left = coordinator.runs.left(plan)
-        least = None if coordinator.may_judge_for_nothing else least_call(left, coordinator.runs.targets)
+        left, targets = coordinator.runs.left(plan), coordinator.runs.targets
+        shares = _paid_shares(coordinator, [*targets.values()])
+        least = None if coordinator.may_judge_for_nothing else least_call(left, targets, shares)
         spent_usd = coordinator.spent_before_usd
         if least is None or least.usd + spent_usd <= budget_usd:
             return
@@ -414,6 +415,11 @@ def _batch_shares(coordinator: Coordinator, targets: Sequence[Target]) -> dict[s
     return {model: limits[model].batch_share for model in batched_models(targets, settings)}
 
 
+def _paid_shares(coordinator: Coordinator, targets: Sequence[Target]) -> dict[str, float]:
+    """Return the parts of their price that calls in batches cost, half where no list says it, by model."""
+    return {model: share or HALF for model, share in _batch_shares(coordinator, targets).items()}
+
+
 def _batch_names(targets: Sequence[Target]) -> dict[str, tuple[str, str]]:
     """Return host and name of models and judges by id; the only judge is `its judge`."""
     models = {target.model.entry.id: target.model for target in targets}
@@ -437,9 +443,8 @@ def run_price(run: PlannedRun, coordinator: Coordinator, *, singly: bool = False
     """
     loaded, settings = coordinator.library.load(Path(run.benchmark)), coordinator.settings
     target = coordinator.runs.targets[run.key]
-    shares = {} if singly else _batch_shares(coordinator, [target])
-    in_batches = {model: share or HALF for model, share in shares.items()}
-    return price_span(run, target, loaded, settings.repeat, settings.db, in_batches)
+    shares = {} if singly else _paid_shares(coordinator, [target])
+    return price_span(run, target, loaded, settings.repeat, settings.db, shares)
 
 
 def plan_price(plan: Plan, coordinator: Coordinator, *, singly: bool = False) -> PriceSpan | None:
